@@ -1,0 +1,1 @@
+"""What people and tools look at: folds and renderings of the state, all pure."""

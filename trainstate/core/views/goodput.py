@@ -1,0 +1,99 @@
+"""Goodput: where the time of a run went. A fold over its events; the buckets sum exactly to wall time.
+
+While a run is RUNNING (or PREEMPTING: its workers still train) time is productive. When an attempt then
+fails, what it had done since the last committed checkpoint is done again: that time moves to `lost`.
+A resize and a finished run lose nothing that was not lost before: their attempts end on purpose, but what
+was not committed by then is redone too, so it moves as well unless the run finished.
+
+A log that records no checkpoints (Ray's) cannot say what was lost; nothing is guessed, `note` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from trainstate.core.evolve import evolve
+from trainstate.core.model import AttemptStatus, Run, RunStatus, initial
+from trainstate.v1 import event_pb2 as e
+
+BUCKETS = ("productive", "scheduling", "waiting", "restarting", "resizing", "stopping", "lost")
+
+_BUCKET: Mapping[RunStatus, str] = {
+    RunStatus.UNSPECIFIED: "scheduling",
+    RunStatus.INITIALIZING: "scheduling",
+    RunStatus.SCHEDULING: "scheduling",
+    RunStatus.WAITING: "waiting",
+    RunStatus.RUNNING: "productive",
+    RunStatus.PREEMPTING: "productive",
+    RunStatus.RESTARTING: "restarting",
+    RunStatus.RESIZING: "resizing",
+    RunStatus.SHUTTING_DOWN: "stopping",
+}
+_UNKNOWN_LOSS = "this log records no checkpoints: what restarts lost is not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Goodput:
+    """Nanoseconds per bucket, in the order of BUCKETS, and their sum."""
+
+    buckets: Mapping[str, int]
+    wall_ns: int
+    note: str = ""
+
+
+def goodput(events: Iterable[e.Event], now_ns: int | None = None) -> Goodput:
+    """Folds the events of one run, from its first.
+
+    A run that goes on is counted up to `now_ns`, or to its newest event if that is not given.
+    """
+    clock = _Clock()
+    run = initial("")
+    for event in events:
+        clock.advance(run, event.time_unix_nano)
+        evolve(run, event)
+        clock.settle(run, event)
+    if now_ns is not None:
+        clock.advance(run, max(now_ns, run.time_ns))
+    unknown = run.imported and not run.checkpoints_committed
+    return Goodput(clock.buckets, sum(clock.buckets.values()), _UNKNOWN_LOSS if unknown else "")
+
+
+class _Clock:
+    """Counts the time between events, and how much of it is not yet safe in a checkpoint."""
+
+    def __init__(self) -> None:
+        self.buckets = dict.fromkeys(BUCKETS, 0)
+        self._time_ns: int | None = None
+        self._uncommitted_ns = 0
+
+    def advance(self, run: Run, time_ns: int) -> None:
+        """Counts the time up to `time_ns` to the bucket of the state the run was in."""
+        spent_ns = 0 if self._time_ns is None else time_ns - self._time_ns
+        self._time_ns = time_ns
+        bucket = _BUCKET.get(run.status)
+        if bucket is None:  # what follows the end is nobody's time
+            return
+        self.buckets[bucket] += spent_ns
+        if bucket == "productive":
+            self._uncommitted_ns += spent_ns
+
+    def settle(self, run: Run, event: e.Event) -> None:
+        """Notes what an event saves or loses of the work since the last checkpoint."""
+        kind = event.WhichOneof("payload")
+        if kind == "checkpoint_committed" or run.status == RunStatus.FINISHED:
+            self._uncommitted_ns = 0
+        elif _loses_work(run, event, kind) and not _loss_unknown(run):
+            self.buckets["productive"] -= self._uncommitted_ns
+            self.buckets["lost"] += self._uncommitted_ns
+            self._uncommitted_ns = 0
+
+
+def _loses_work(run: Run, event: e.Event, kind: str | None) -> bool:
+    if run.status.is_terminal:
+        return True
+    return kind == "attempt_ended" and event.attempt_ended.status != AttemptStatus.FINISHED
+
+
+def _loss_unknown(run: Run) -> bool:
+    return run.imported and not run.checkpoints_committed
