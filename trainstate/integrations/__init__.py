@@ -1,0 +1,1 @@
+"""Other systems' records, as events of ours."""

@@ -1,0 +1,163 @@
+"""Lines of Ray's log into a store: each exactly once, in their order; the unusable ones set aside.
+
+Appends are handed in without waiting, so that the journal groups them; `flush` waits for all of them. A
+crash between two leaves a prefix of the lines (of the last one perhaps a part of its events): the next
+import finds the state they left, and goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import orjson
+
+from trainstate.core import Run, initial
+from trainstate.errors import NotFound
+from trainstate.integrations.ray_export.deltas import NS_PER_S, deltas
+from trainstate.integrations.ray_export.files import SourceLine
+from trainstate.integrations.ray_export.lines import Line, LineRefused, parse
+from trainstate.store import Pending, Store
+from trainstate.v1 import event_pb2 as e
+
+_WRITER = "ray-export"
+
+
+class Counts(NamedTuple):
+    """What an import did, in lines."""
+
+    imported: int
+    known: int
+    rejected: int
+    flagged: int
+
+
+class Rejects:
+    """A file of the lines that could not be used, one JSON object each; made when the first comes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.kept: list[str] = []
+        self._file = None if not path.exists() else path.open("wb")
+
+    def add(self, line: SourceLine, why: str) -> None:
+        """Keeps a line, with its file, number and what is wrong with it."""
+        if self._file is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("wb")
+        if len(self.kept) < 10:
+            self.kept.append(f"{line.path}:{line.number}: {why}")
+        # surrogateescape keeps bytes that are no UTF-8; JSON escapes them on the way.
+        text = line.raw.decode("utf-8", "backslashreplace")
+        kept = {"file": str(line.path), "line": line.number, "why": why, "text": text}
+        self._file.write(orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE))
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+class _Taken:
+    """A run of the log: its state as the importer sees it, and the lines the journal has of it."""
+
+    def __init__(self, run: Run, lines: Sequence[e.LineImported]) -> None:
+        self.run = run
+        self.opened = False
+        self.known = {line.ray_event_id: line.line_crc32c for line in lines}
+        self.newest_s = max((line.timestamp_s for line in lines), default=0)
+
+
+class Importer:
+    """Takes lines in. Use it as a context manager: what was taken is durable when it ends."""
+
+    def __init__(self, store: Store, rejects: Rejects) -> None:
+        self._store = store
+        self._rejects = rejects
+        self._runs: dict[str, _Taken] = {}
+        self._counts: Counter[str] = Counter()
+        self._pending: Pending | None = None
+
+    @property
+    def counts(self) -> Counts:
+        """What has been done so far."""
+        return Counts(*(self._counts[name] for name in Counts._fields))
+
+    def take(self, source: SourceLine) -> None:
+        """Takes one line in, or sets it aside. It is durable after `flush`."""
+        try:
+            line = parse(source.raw)
+            self._counts[self._record(line)] += 1
+        except LineRefused as refused:
+            self._rejects.add(source, str(refused))
+            self._counts["rejected"] += 1
+
+    def flush(self) -> None:
+        """Returns when everything taken is durable."""
+        if self._pending is not None:
+            self._pending.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._rejects.close()
+        if kind is None:
+            self.flush()
+
+    def _record(self, line: Line) -> str:
+        taken = self._runs.get(line.run_id) or self._take_run(line.run_id)
+        known = taken.known.get(line.event_id)
+        if known == line.crc:
+            return "known"
+        _refuse_unfit(taken, line, known)
+        before = taken.run.run_seq
+        if not taken.opened:
+            self._open(taken, line)
+            before = taken.run.run_seq
+        events = deltas(taken.run, line)
+        self._pending = self._store.submit(line.run_id, taken.run.incarnation, before, events)
+        taken.known[line.event_id] = line.crc
+        taken.newest_s = line.timestamp_s
+        self._counts["flagged"] += any(one.HasField("foreign_status_observed") for one in events)
+        return "imported"
+
+    def _take_run(self, run_id: str) -> _Taken:
+        self.flush()
+        try:
+            run = self._store.state(run_id)
+        except NotFound:
+            taken = _Taken(initial(run_id), ())
+        else:
+            events = [one.event for one in self._store.history.events_of(run_id)]
+            lines = [one.line_imported for one in events if one.HasField("line_imported")]
+            taken = _Taken(run, lines)
+        self._runs[run_id] = taken
+        return taken
+
+    def _open(self, taken: _Taken, line: Line) -> None:
+        time_ns = line.timestamp_s * NS_PER_S
+        opened = self._store.open_run(line.run_id, _WRITER, time_ns, foreign=True)
+        taken.run = opened.state
+        taken.opened = True
+
+
+def _refuse_unfit(taken: _Taken, line: Line, known: int | None) -> None:
+    if known is not None:
+        raise LineRefused(f"event id {line.event_id} is known, with another content")
+    if taken.run.run_seq and not taken.run.imported:
+        raise LineRefused(f"run {line.run_id} was recorded by trainstate itself in this journal")
+    if line.timestamp_s < taken.newest_s:
+        raise LineRefused(
+            f"it is older (timestamp {line.timestamp_s}) than the run's newest imported line "
+            f"({taken.newest_s}); rotated files are imported oldest first"
+        )

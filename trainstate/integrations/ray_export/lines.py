@@ -1,0 +1,99 @@
+"""One line of Ray's log, parsed and found usable, or the reason why it is not."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import google_crc32c
+import orjson
+
+from trainstate.core.model import AttemptStatus
+from trainstate.core.views.ray_line import (
+    ATTEMPT_LINE,
+    RAY_TO_RUN_STATUS,
+    RUN_LINE,
+    VERSIONS_SHIPPED,
+)
+
+_ID_KEY = {RUN_LINE: "id", ATTEMPT_LINE: "run_id"}
+_STATUSES = {
+    RUN_LINE: frozenset(RAY_TO_RUN_STATUS),
+    ATTEMPT_LINE: frozenset(status.name for status in AttemptStatus if status),
+}
+
+
+class LineRefused(ValueError):
+    """Why a line is not one of Ray's train state log; its text says so in one sentence."""
+
+
+class Line(NamedTuple):
+    """A usable line. `document` is all of it, `data` its `event_data`, `crc` of its bytes."""
+
+    document: dict[str, Any]
+    data: dict[str, Any]
+    event_id: str
+    timestamp_s: int
+    source_type: str
+    version: int
+    run_id: str
+    crc: int
+
+
+def parse(raw: bytes) -> Line:
+    """Reads one line, without its line end. Raises LineRefused."""
+    document = _object(raw)
+    source_type, data = document.get("source_type"), document.get("event_data")
+    if source_type not in _ID_KEY:
+        raise LineRefused(f"source_type is {source_type!r}, not {RUN_LINE} or {ATTEMPT_LINE}")
+    if not isinstance(data, dict):
+        raise LineRefused("event_data is not an object")
+    _require_known(source_type, data)
+    return Line(
+        document,
+        data,
+        _typed(document, "event_id", str),
+        _timestamp(document),
+        source_type,
+        data["schema_version"],
+        _typed(data, _ID_KEY[source_type], str),
+        google_crc32c.value(raw),
+    )
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    try:
+        document = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise LineRefused(f"it is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise LineRefused(f"it is a JSON {type(document).__name__}, not an object")
+    return document
+
+
+def _require_known(source_type: str, data: dict[str, Any]) -> None:
+    version = _typed(data, "schema_version", int)
+    if version not in VERSIONS_SHIPPED:
+        raise LineRefused(
+            f"schema version {version} is unknown; "
+            f"this trainstate reads {VERSIONS_SHIPPED[0]} to {VERSIONS_SHIPPED[-1]}"
+        )
+    status = data.get("status")
+    if status not in _STATUSES[source_type]:
+        raise LineRefused(f"status is {status!r}")
+    if source_type == ATTEMPT_LINE:
+        _typed(data, "attempt_id", str)
+
+
+def _timestamp(document: dict[str, Any]) -> int:
+    timestamp_s = _typed(document, "timestamp", int)
+    # What fits nanoseconds in 64 bits; the year 2554.
+    if not 0 <= timestamp_s < 2**64 // 10**9:
+        raise LineRefused(f"timestamp {timestamp_s} is no time in seconds since 1970")
+    return timestamp_s
+
+
+def _typed(data: dict[str, Any], key: str, kind: type[Any]) -> Any:
+    value = data.get(key)
+    if isinstance(value, bool) or not isinstance(value, kind) or value == "":
+        raise LineRefused(f"{key} is {value!r}, not a {kind.__name__}")
+    return value
