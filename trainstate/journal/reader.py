@@ -1,0 +1,132 @@
+"""The reader: for it the end of the journal, as of each call, is the end.
+
+It takes no lock and needs no writer. Frames come verified and in order; what a call has promised to
+yield it yields or raises. Between two calls it keeps only the headers of segments, which never change.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from trainstate.errors import NotFound
+from trainstate.journal.active import Position
+from trainstate.journal.course import Course
+from trainstate.journal.disk import OS, Disk
+from trainstate.journal.end import End, Survey, survey
+from trainstate.journal.frame import Frame
+from trainstate.journal.layout import Layout, SegmentName, read_identity
+from trainstate.journal.lookup import of_stream, since, through_indexes
+from trainstate.journal.segment import Segment
+
+
+class Reader:
+    """Reads the journal at `path`. Thread-safe: each call stands for itself."""
+
+    def __init__(self, path: str | os.PathLike[str], disk: Disk = OS) -> None:
+        """Raises NotAJournal, UnsupportedFormat, JournalCorrupt for a damaged IDENTITY."""
+        self._layout = Layout(Path(path))
+        self._disk = disk
+        self._headers: dict[SegmentName, Segment] = {}
+        self.uuid = read_identity(self._layout)
+
+    @property
+    def path(self) -> Path:
+        return self._layout.root
+
+    def survey(self) -> Survey:
+        """The segments, the end, and what is wrong behind it. Raises JournalCorrupt."""
+        return survey(self._layout, self.uuid, self._headers, self._disk)
+
+    @property
+    def end(self) -> End:
+        """Where the journal ends now. Raises JournalCorrupt when its end is damaged."""
+        found = self.survey()
+        if found.damage:
+            raise found.damage
+        return found.end
+
+    @property
+    def first_seq(self) -> int:
+        """Where history begins: 1, or more after retention."""
+        return _first_seq(self.survey())
+
+    def frames(self, from_seq: int | None = None, until_seq: int | None = None) -> Iterator[Frame]:
+        """The frames that hold entries with from_seq <= seq < until_seq.
+
+        From the beginning of history and up to the end by default. Frames are whole: the first
+        and the last may hold entries outside the range. Damage raises JournalCorrupt when it is
+        reached, after everything before it. Raises NotFound for a seq before history begins.
+        """
+        found = self.survey()
+        first = self._check_begin(found, from_seq)
+        for frame in self._all(found, first):
+            if until_seq is not None and frame.first_seq >= until_seq:
+                return
+            if frame.next_seq > first:
+                yield frame
+        if found.damage and (until_seq is None or found.end.next_seq < until_seq):
+            raise found.damage
+
+    def _check_begin(self, found: Survey, from_seq: int | None) -> int:
+        begin = _first_seq(found)
+        if from_seq is None or from_seq >= begin:
+            return from_seq or begin
+        raise NotFound(
+            f"seq {from_seq} is gone, history begins at {begin}",
+            path=self.path,
+            hint=f"read from seq {begin}",
+        )
+
+    def _all(self, found: Survey, from_seq: int) -> Iterator[Frame]:
+        """Data frames from near `from_seq` to the end."""
+        if not found.segments:
+            return
+        with closing(Course(found.segments, from_seq, self._disk)) as course:
+            for frame in course.until(found.end, found.segments):
+                if frame.count:
+                    yield frame
+
+    def frames_of(self, stream: int, from_seq: int | None = None) -> Iterator[Frame]:
+        """The frames that hold entries of a stream, found through the indexes.
+
+        Raises like `frames`; damage to frames that are not of the stream may go unnoticed.
+        """
+        found = self.survey()
+        first = self._check_begin(found, from_seq)
+        for frame in through_indexes(found, first, of_stream(stream), self._disk):
+            if stream in frame.streams and frame.next_seq > first:
+                yield frame
+        if found.damage:
+            raise found.damage
+
+    def frames_since(self, time_ns: int) -> Iterator[Frame]:
+        """The frames that hold entries of that time or later. Raises like `frames_of`."""
+        found = self.survey()
+        for frame in through_indexes(found, _first_seq(found), since(time_ns), self._disk):
+            if frame.count and frame.time_max >= time_ns:
+                yield frame
+        if found.damage:
+            raise found.damage
+
+    def position(self, seq: int) -> Position:
+        """The place after the entry `seq`; 0 is the beginning. Raises NotFound, JournalCorrupt.
+
+        The chain value is that of the whole frame: it proves everything up to its last entry.
+        """
+        if seq == 0:
+            return Position(0, 0, 0)
+        for frame in self.frames(seq, seq + 1):
+            return Position(seq, frame.epoch, frame.chain)
+        raise NotFound(f"seq {seq} is not recorded yet", path=self.path)
+
+
+def _first_seq(found: Survey) -> int:
+    return found.segments[0].name.first_seq if found.segments else 1
+
+
+def is_journal(path: str | os.PathLike[str]) -> bool:
+    """Whether a directory says that it is a journal; reads nothing."""
+    return Layout(Path(path)).identity.is_file()

@@ -1,0 +1,130 @@
+"""A journal, read only: live or long dead, no server, no lock, no Ray.
+
+A `History` holds nothing open between two calls: each reads what the journal holds at that moment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import takewhile
+from pathlib import Path
+
+from trainstate.core import Run, evolve, initial
+from trainstate.core.freeze import FOLD_VERSION
+from trainstate.errors import NotFound
+from trainstate.journal import End, Reader, Tail, load_snapshot
+from trainstate.store import archive
+from trainstate.store.archive import Extent
+from trainstate.store.events import Include, Recorded, recorded, stream_of, until_seq
+from trainstate.store.fold import Fold
+from trainstate.v1 import view_pb2 as v
+
+Progress = Callable[[int], object]
+
+ARCHIVE_NAME = "snap/ended"
+
+
+class History:
+    """Reads a journal directory. Raises NotAJournal if `path` holds none."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.uuid = Reader(self.path).uuid
+
+    @property
+    def end(self) -> End:
+        """Where the journal ends now."""
+        return Reader(self.path).end
+
+    @property
+    def first_seq(self) -> int:
+        """Where its history begins: 1, or more after retention."""
+        return Reader(self.path).first_seq
+
+    def events(self, from_seq: int | None = None) -> Iterator[Recorded]:
+        """Every event from a position on, or from where history begins.
+
+        Raises NotFound for a position before that, JournalCorrupt when it comes to damage.
+        """
+        return recorded(Reader(self.path).frames(from_seq), from_seq)
+
+    def events_of(self, run_id: str, from_seq: int | None = None) -> Iterator[Recorded]:
+        """The events of one run, found through the index. Raises as `events` does."""
+        frames = Reader(self.path).frames_of(stream_of(run_id), from_seq)
+        return (one for one in recorded(frames, from_seq) if one.event.run_id == run_id)
+
+    def since(self, time_ns: int) -> Iterator[Recorded]:
+        """Events of that time or later, of whichever run, in journal order."""
+        frames = Reader(self.path).frames_since(time_ns)
+        return (one for one in recorded(frames) if one.event.time_unix_nano >= time_ns)
+
+    def tail(self, from_seq: int | None = None) -> Tail:
+        """A tail of the journal: its end means later. Decode its frames with `recorded`."""
+        return Tail(self.path, from_seq)
+
+    def run(self, run_id: str, include: Include | None = None) -> Run:
+        """The state of one run: now, or as of the last event that `include` lets through.
+
+        Raises NotFound for a run of which nothing is recorded (or nothing yet, as of then).
+        """
+        run = initial(run_id)
+        events = self.events_of(run_id)
+        for one in events if include is None else takewhile(include, events):
+            evolve(run, one.event)
+        if not run.run_seq:
+            raise NotFound(
+                "no such run, or nothing recorded of it by then",
+                path=self.path,
+                run_id=run_id,
+                hint=f"trainstate runs --journal {self.path}",
+            )
+        return run
+
+    def fold(self, progress: Progress | None = None) -> Fold:
+        """The state of every run, from the newest snapshot that fits and the events after it."""
+        fold, _ = self.restored()
+        for one in self.events(fold.seq + 1 if fold.seq else None):
+            fold.apply(one)
+            if progress is not None:
+                progress(one.seq)
+        return fold
+
+    def fold_until(self, include: Include, progress: Progress | None = None) -> Fold:
+        """The state of every run as of `include`: each run's own longest prefix of what it lets in."""
+        fold = self._empty_fold()
+        over: set[str] = set()
+        for one in self.events():
+            if progress is not None:
+                progress(one.seq)
+            if one.event.run_id in over:
+                continue
+            if include(one):
+                fold.apply(one)
+            else:
+                over.add(one.event.run_id)
+        return fold
+
+    def summaries(self, progress: Progress | None = None) -> list[v.RunSummary]:
+        """The list of runs, in the order they began."""
+        return self.fold(progress).summaries()
+
+    def restored(self) -> tuple[Fold, Extent | None]:
+        """A fold as the newest snapshot that fits left it, and the archive's extent then.
+
+        Without one that fits: an empty fold, and None.
+        """
+        fold = self._empty_fold()
+        found = load_snapshot(self.path, FOLD_VERSION)
+        if found is None:
+            return fold, None
+        snapshot = v.Snapshot.FromString(found.body)
+        extent = Extent(snapshot.archive_size_bytes, snapshot.archive_crc32c)
+        ended = archive.read(self.path / ARCHIVE_NAME, self.uuid, extent)
+        if ended is None:
+            return fold, None
+        fold.restore(found.seq, snapshot, ended)
+        return fold, extent
+
+    def _empty_fold(self) -> Fold:
+        return Fold(reload=lambda summary: self.run(summary.run_id, until_seq(summary.last_seq)))
