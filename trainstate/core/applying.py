@@ -17,6 +17,7 @@ Applier = Callable[[Run, e.Event, Any], None]
 
 # Notes kept of moves outside the tables; all of them are counted.
 IRREGULAR_KEPT = 100
+UINT64_MAX = 2**64 - 1
 
 _Message = TypeVar("_Message", bound=Message)
 _Enum = TypeVar("_Enum", bound=IntEnum)
@@ -53,6 +54,11 @@ def note(run: Run, text: str) -> None:
     run.irregular_count += 1
     if len(run.irregular) < IRREGULAR_KEPT:
         run.irregular.append(Irregularity(run.run_seq, text))
+
+
+def after(index: int) -> int:
+    """The index due after `index`; of the last one that 64 bits can count, itself."""
+    return min(index + 1, UINT64_MAX)
 
 
 def own(message: _Message) -> _Message:

@@ -19,6 +19,7 @@ from trainstate.core.model import (
     AttemptStatus,
     PlacementStatus,
     Run,
+    RunStatus,
     Status,
     SyncStatus,
     WorkerStatus,
@@ -45,6 +46,7 @@ _AFTER_THE_END = frozenset(
     }
 )
 _BEFORE_THE_CREATION = frozenset({"run_opened", "run_created", "line_imported"})
+_ATTEMPT_ENDS = frozenset(int(status) for status in AttemptStatus if status.is_terminal)
 
 
 def check(run: Run, event: e.Event) -> None:
@@ -89,13 +91,14 @@ def _run_end(run: Run, event: e.Event, kind: str, payload: Any) -> str:
     attempt = run.attempt
     if attempt is not None and not attempt.status.is_terminal:
         return f"attempt {attempt.attempt_id} is still {attempt.status.name}"
-    return _end_after_start(payload.end_time_ns, run.start_time_ns) or _run_move(
+    return _end_after_start(event, payload, run.start_time_ns) or _run_move(
         run, event, kind, payload
     )
 
 
-def _end_after_start(end_ns: int, start_ns: int) -> str:
-    if end_ns and end_ns < start_ns:
+def _end_after_start(event: e.Event, payload: Any, start_ns: int) -> str:
+    end_ns = payload.end_time_ns or event.time_unix_nano
+    if end_ns < start_ns:
         return f"its end {end_ns} is before its start {start_ns}"
     return ""
 
@@ -103,10 +106,16 @@ def _end_after_start(end_ns: int, start_ns: int) -> str:
 def _attempt_planned(run: Run, event: e.Event, kind: str, planned: e.AttemptPlanned) -> str:
     if not event.attempt_id:
         return "it names no attempt"
-    if run.find_attempt(event.attempt_id) is not None:
+    attempt = run.find_attempt(event.attempt_id)
+    if attempt is None:
+        if run.attempts and not run.attempts[-1].status.is_terminal:
+            return f"attempt {run.attempts[-1].attempt_id} is still {run.attempts[-1].status.name}"
+    elif not (run.imported and attempt.status == AttemptStatus.PENDING):
+        # Only another system plans an attempt again that could not be started (A6.3).
         return f"attempt {event.attempt_id} exists"
-    if run.attempts and not run.attempts[-1].status.is_terminal:
-        return f"attempt {run.attempts[-1].attempt_id} is still {run.attempts[-1].status.name}"
+    workers, size = planned.num_workers, planned.replica_group_size
+    if workers < 0 or size < 0 or (size and workers % size):
+        return f"{workers} workers do not make replica groups of {size}"
     return ""
 
 
@@ -131,7 +140,9 @@ def _attempt_ended(run: Run, event: e.Event, kind: str, ended: e.AttemptEnded) -
     alive = [worker.rank for worker in attempt.workers.values() if not worker.status.is_terminal]
     if alive:
         return f"{len(alive)} of its workers are alive, first rank {alive[0]}"
-    return _end_after_start(ended.end_time_ns, attempt.start_time_ns) or _move(
+    if ended.status not in _ATTEMPT_ENDS:
+        return f"an attempt does not end with status {ended.status}"
+    return _end_after_start(event, ended, attempt.start_time_ns) or _move(
         attempt.status, AttemptStatus(ended.status), "an attempt"
     )
 
@@ -211,6 +222,19 @@ def _checkpoint_deleted(run: Run, event: e.Event, kind: str, gone: e.CheckpointD
     return "" if gone.index in run.checkpoints else f"there is no checkpoint {gone.index}"
 
 
+def _foreign_status(run: Run, event: e.Event, kind: str, seen: e.ForeignStatusObserved) -> str:
+    # Any move is let pass, as long as it is to a state there is.
+    if seen.status in _FOREIGN_STATUSES.get(seen.entity, ()):
+        return ""
+    return f"foreign entity {seen.entity} has no status {seen.status}"
+
+
+_FOREIGN_STATUSES: Mapping[int, frozenset[Status]] = {
+    e.FOREIGN_ENTITY_RUN: frozenset(status for status in RunStatus if status),
+    e.FOREIGN_ENTITY_ATTEMPT: frozenset(status for status in AttemptStatus if status),
+    e.FOREIGN_ENTITY_WORKER: frozenset(status for status in WorkerStatus if status),
+}
+
 _GUARDS: Mapping[str, Guard] = {
     "run_created": _created,
     "run_scheduling": _run_move,
@@ -245,4 +269,5 @@ _GUARDS: Mapping[str, Guard] = {
     "sync_started": _sync_move,
     "sync_succeeded": _sync_move,
     "sync_failed": _sync_move,
+    "foreign_status_observed": _foreign_status,
 }

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainstate.core import evolve_attempt
-from trainstate.core.applying import Applier, known, move, observe, own, own_error, target_of
+from trainstate.core.applying import Applier, after, known, move, observe, own, own_error, target_of
 from trainstate.core.model import (
     Budget,
     BudgetUse,
@@ -153,7 +153,7 @@ def _checkpoint_committed(run: Run, event: e.Event, made: e.CheckpointCommitted)
     run.checkpoints[made.index] = Checkpoint(
         made.index, made.directory, metrics, event.time_unix_nano, made.size_bytes
     )
-    run.checkpoints_committed = made.index + 1
+    run.checkpoints_committed = after(made.index)
     # Progress was saved: what failed before it no longer counts (design section 5, budgets).
     for use in run.budgets.values():
         use.used = 0

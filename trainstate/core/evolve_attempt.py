@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainstate.core.applying import Applier, known, move, note, observe, own, own_error, target_of
+from trainstate.core.applying import (
+    Applier,
+    after,
+    known,
+    move,
+    note,
+    observe,
+    own,
+    own_error,
+    target_of,
+)
 from trainstate.core.model import (
     Attempt,
     AttemptStatus,
@@ -41,8 +51,8 @@ def _attempt_planned(run: Run, event: e.Event, planned: e.AttemptPlanned) -> Non
         run.attempts.append(attempt)
     _move_attempt(run, attempt, AttemptStatus.PENDING, event.reason)
     attempt.num_workers = planned.num_workers
-    if planned.HasField("resources_per_worker"):
-        attempt.resources_per_worker = own(planned.resources_per_worker)
+    alike = planned.HasField("resources_per_worker")
+    attempt.resources_per_worker = own(planned.resources_per_worker) if alike else None
     attempt.resources = [own(resources) for resources in planned.resources]
     attempt.start_time_ns = planned.start_time_ns or event.time_unix_nano
     attempt.replica_group_size = size = planned.replica_group_size
@@ -146,7 +156,7 @@ def foreign_worker(run: Run, event: e.Event, observed: e.ForeignStatusObserved) 
 
 def _report_received(run: Run, event: e.Event, report: e.ReportReceived) -> None:
     worker = _worker_of(run, event, report.rank)
-    worker.reports = report.index + 1
+    worker.reports = after(report.index)
     run.reports += 1
     run.last_metrics = report.metrics.SerializeToString()
 

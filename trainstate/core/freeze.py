@@ -65,7 +65,8 @@ def _put(message: Message, name: str, value: Any) -> None:
 
 def from_proto(kind: type[Any], message: Message) -> Any:
     """The entity of class `kind` that a view.proto message is."""
-    return kind(**{name: take(message) for name, take in _takers(kind).items()})
+    takers = _takers(kind)  # type: ignore[arg-type]  # a class is hashable
+    return kind(**{name: take(message) for name, take in takers.items()})
 
 
 @cache

@@ -16,8 +16,9 @@ def diff(ours: Any, theirs: Any, path: str = "") -> Iterator[dict[str, Any]]:
         if not _equal(ours, theirs):
             yield {"op": "replace", "path": path, "value": theirs}
         return
-    for key in ours.keys() - theirs.keys():
-        yield {"op": "remove", "path": f"{path}/{_escape(key)}"}
+    for key in ours:
+        if key not in theirs:
+            yield {"op": "remove", "path": f"{path}/{_escape(key)}"}
     for key, value in theirs.items():
         where = f"{path}/{_escape(key)}"
         if key in ours:

@@ -1,4 +1,4 @@
-"""Python values as exact `Value` messages and back: an int stays an int, however large; order is kept."""
+"""Python values as exact `Value` messages and back: ints stay ints, however large, and order is kept."""
 
 from __future__ import annotations
 

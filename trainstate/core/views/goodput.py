@@ -2,8 +2,7 @@
 
 While a run is RUNNING (or PREEMPTING: its workers still train) time is productive. When an attempt then
 fails, what it had done since the last committed checkpoint is done again: that time moves to `lost`.
-A resize and a finished run lose nothing that was not lost before: their attempts end on purpose, but what
-was not committed by then is redone too, so it moves as well unless the run finished.
+A resize ends its attempt on purpose, and what was not committed by then is done again all the same.
 
 A log that records no checkpoints (Ray's) cannot say what was lost; nothing is guessed, `note` says so.
 """
@@ -14,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trainstate.core.evolve import evolve
-from trainstate.core.model import AttemptStatus, Run, RunStatus, initial
+from trainstate.core.model import Run, RunStatus, initial
 from trainstate.v1 import event_pb2 as e
+from trainstate.v1 import state_pb2 as s
 
 BUCKETS = ("productive", "scheduling", "waiting", "restarting", "resizing", "stopping", "lost")
 
@@ -92,7 +92,7 @@ class _Clock:
 def _loses_work(run: Run, event: e.Event, kind: str | None) -> bool:
     if run.status.is_terminal:
         return True
-    return kind == "attempt_ended" and event.attempt_ended.status != AttemptStatus.FINISHED
+    return kind == "attempt_ended" and event.attempt_ended.status != s.ATTEMPT_STATUS_FINISHED
 
 
 def _loss_unknown(run: Run) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from trainstate.core.model import Attempt, AttemptStatus, Run, RunStatus, Worker, WorkerStatus
+from trainstate.core.model import Attempt, AttemptStatus, Run, RunStatus, Worker
 from trainstate.core.transitions import RAY_RUN_STATUS
 from trainstate.core.views.ray_settings import NEWEST, PANELS, RESOURCES, SETTINGS, VERSIONS
 from trainstate.v1 import state_pb2 as s
@@ -68,6 +68,11 @@ def _panels(recorded: Sequence[s.Panel], ours: Sequence[tuple[str, str]], import
     if imported:
         return PANELS.dump(recorded, NEWEST)
     return [{"id": number, "title": title} for number, title in ours]
+
+
+def _is_index(accelerator_id: str) -> bool:
+    # Ray's field holds int32; an id of another form (row 0-13) is in our own views only.
+    return accelerator_id.isdecimal() and len(accelerator_id) < 10
 
 
 def _log_path(path: str, version: int) -> str | None:
@@ -145,10 +150,8 @@ _WORKER: Sequence[Key] = (
     Key("node_id", lambda worker, _: encode_id(worker.node_id)),
     Key("node_ip", lambda worker, _: worker.node_ip),
     Key("pid", lambda worker, _: worker.pid),
-    # Ray's field holds integers; an id of another form (row 0-13) is in our own views only.
     Key(
-        "gpu_ids",
-        lambda worker, _: [int(one) for one in worker.accelerator_ids if one.isdecimal()],
+        "gpu_ids", lambda worker, _: [int(one) for one in worker.accelerator_ids if _is_index(one)]
     ),
     Key("status", lambda worker, _: "DEAD" if worker.status.is_terminal else "ALIVE"),
     Key(
@@ -190,12 +193,8 @@ def _resources(attempt: Attempt, version: int) -> list[Any]:
 
 def _workers(attempt: Attempt, version: int) -> list[Any]:
     """The workers that have started, by world rank."""
-    started = [worker for worker in attempt.workers.values() if _has_started(worker)]
+    started = [worker for worker in attempt.workers.values() if worker.start_time_ns]
     return [_show(_WORKER, worker, version) for worker in sorted(started, key=_rank)]
-
-
-def _has_started(worker: Worker) -> bool:
-    return worker.status not in (WorkerStatus.UNSPECIFIED, WorkerStatus.SCHEDULING)
 
 
 def _rank(worker: Worker) -> int:

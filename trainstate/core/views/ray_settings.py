@@ -77,7 +77,14 @@ def _numbers_as_doubles(value: Any) -> Any:
         return {key: _numbers_as_doubles(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_numbers_as_doubles(item) for item in value]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    return _as_double(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _as_double(number: int) -> float | str:
+    try:
+        return float(number)
+    except OverflowError:
+        return str(number)  # row 3-12: too large for a double, and no reason to fail
 
 
 def _nested(kind: type[Message], table: Table) -> Codec:
@@ -88,9 +95,13 @@ def _nested(kind: type[Message], table: Table) -> Codec:
 
 
 def _enum(prefix: str, unspecified: str, enum: Any) -> Codec:
-    """An enum whose names in Ray lack our prefix; its zero has a name of its own in Ray."""
+    """An enum whose names in Ray lack our prefix; its zero has a name of its own in Ray.
+
+    A number that only a newer version has a name for is printed as a number.
+    """
+    names = {number: name.removeprefix(prefix) for name, number in enum.items()} | {0: unspecified}
     return Codec(
-        lambda number, _: enum.Name(number).removeprefix(prefix) if number else unspecified,
+        lambda number, _: names.get(number, number),
         lambda name: 0 if name == unspecified else enum.Value(prefix + name),
     )
 

@@ -1,4 +1,4 @@
-"""Importer of Ray's own `event_EXPORT_TRAIN_STATE.log`, of every schema version Ray has shipped (1 to 4).
+"""Importer of Ray's own `event_EXPORT_TRAIN_STATE.log`, of every schema version shipped (1 to 4).
 
 A line of that log is a full snapshot of a run or an attempt. It becomes the events that say what it
 changed, and one `LineImported` that carries whatever our rendering of the state would not show

@@ -43,14 +43,15 @@ def deltas(run: Run, line: Line) -> list[e.Event]:
         raise LineRefused(f"its event_data is not in Ray's form: {error}") from error
     recorder = _Recorder(run, line.timestamp_s * NS_PER_S)
     read(recorder)
-    recorder.record(e.Event(line_imported=_imported(run, line)), line.data.get("attempt_id", ""))
+    attempt_id = line.data["attempt_id"] if line.source_type == ray_line.ATTEMPT_LINE else ""
+    recorder.record(e.Event(line_imported=_imported(run, line, attempt_id)), attempt_id)
     return recorder.events
 
 
-def _imported(run: Run, line: Line) -> e.LineImported:
+def _imported(run: Run, line: Line, attempt_id: str) -> e.LineImported:
     data = ray_line.run_line(run, line.version)
-    if line.source_type == ray_line.ATTEMPT_LINE:
-        attempt = run.find_attempt(line.data["attempt_id"])
+    if attempt_id:
+        attempt = run.find_attempt(attempt_id)
         assert attempt is not None  # the line's deltas made it
         data = ray_line.attempt_line(run, attempt, line.version)
     ours = ray_line.envelope(line.event_id, line.timestamp_s, line.source_type, data)
@@ -180,8 +181,20 @@ def _read_attempt(data: Mapping[str, Any]) -> Deltas:
         restamped = attempt.start_time_ns != planned.start_time_ns
         if restamped or (attempt.status, attempt.status_reason) != (status, detail):
             _record_attempt_status(to, attempt_id, observed)
+        if status == AttemptStatus.PENDING and not _is_plan_of(attempt, planned):
+            # Planned again after a failed start, the attempt may have another size (A6.3).
+            to.record(e.Event(attempt_planned=planned), attempt_id, detail)
 
     return record
+
+
+def _is_plan_of(attempt: Attempt, planned: e.AttemptPlanned) -> bool:
+    alike = planned.resources_per_worker if planned.HasField("resources_per_worker") else None
+    return (attempt.num_workers, attempt.resources_per_worker, attempt.resources) == (
+        planned.num_workers,
+        alike,
+        list(planned.resources),
+    )
 
 
 def _record_plan(
@@ -228,6 +241,8 @@ def _record_worker(to: _Recorder, attempt: Attempt, started: e.WorkerStarted, de
     worker = attempt.workers.get(rank)
     if worker is None:
         to.record(e.Event(worker_scheduled=e.WorkerScheduled(rank=rank)), attempt_id)
+    # One that is still scheduled was left so by a crash between the two events.
+    if worker is None or worker.status == WorkerStatus.SCHEDULING:
         to.record(e.Event(worker_started=started), attempt_id, observed=observed)
         worker = attempt.workers[rank]
     if dead and not worker.status.is_terminal:
@@ -262,7 +277,10 @@ def _record_attempt_status(
 
 def _ns(data: Mapping[str, Any], key: str) -> int:
     """A time in ns, which Ray prints as a string; 0 if it is absent."""
-    return int(data.get(key, 0))
+    time_ns = int(data.get(key, 0))
+    if not 0 <= time_ns < 2**64:
+        raise ValueError(f"{key} is {time_ns}, outside 64 bits")
+    return time_ns
 
 
 def _text(data: Mapping[str, Any], key: str) -> str:

@@ -48,18 +48,31 @@ def follow(path: Path, stop: threading.Event) -> Iterator[SourceLine | None]:
 
     None says that there is nothing new now. A line is given when its end is there.
     """
+    file: BinaryIO = path.open("rb")
+    while True:
+        with file:
+            yield from _until_rotated(path, file, stop)
+            if stop.is_set():
+                return
+            while (following := _successor(path, file)) is None:
+                if stop.wait(_POLL_S):
+                    return
+        file = following
+
+
+def _until_rotated(
+    path: Path, file: BinaryIO, stop: threading.Event
+) -> Iterator[SourceLine | None]:
+    reader = _Lines(path, file)
     while not stop.is_set():
-        with path.open("rb") as file:
-            reader = _Lines(path, file)
-            while not stop.is_set():
-                yield from reader.whole()
-                if _was_rotated(path, file):
-                    # Written between our last read and the rename.
-                    yield from reader.whole()
-                    yield from reader.rest()
-                    break
-                yield None
-                stop.wait(_POLL_S)
+        yield from reader.whole()
+        if _was_rotated(path, file):
+            # Written between our last read and the rename.
+            yield from reader.whole()
+            yield from reader.rest()
+            return
+        yield None
+        stop.wait(_POLL_S)
 
 
 def _was_rotated(path: Path, file: BinaryIO) -> bool:
@@ -69,7 +82,32 @@ def _was_rotated(path: Path, file: BinaryIO) -> bool:
     except FileNotFoundError:
         return False  # between two renames: the next look will tell
     ours = os.fstat(file.fileno())
-    return (there.st_ino, there.st_dev) != (ours.st_ino, ours.st_dev) or there.st_size < file.tell()
+    return not os.path.samestat(there, ours) or there.st_size < file.tell()
+
+
+def _successor(path: Path, file: BinaryIO) -> BinaryIO | None:
+    """Opens the file of the log that comes after `file`; that one again if it was cut.
+
+    Between two looks a log may rotate more than once, so that is not always the one at `path`. None if
+    it rotates this very moment.
+    """
+    ours = os.fstat(file.fileno())
+    following = None
+    try:
+        for one in reversed(siblings(path)):
+            found = one.stat()
+            if os.path.samestat(found, ours):
+                following = following or (one, found)
+                break
+            following = (one, found)
+        assert following is not None  # the log itself is the last of its siblings
+        opened = following[0].open("rb")
+    except FileNotFoundError:
+        return None
+    if os.path.samestat(os.fstat(opened.fileno()), following[1]):
+        return opened
+    opened.close()
+    return None
 
 
 class _Lines:

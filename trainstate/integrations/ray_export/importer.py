@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 import orjson
 
 from trainstate.core import Run, initial
-from trainstate.errors import NotFound
+from trainstate.errors import EventTooLarge, NotFound
 from trainstate.integrations.ray_export.deltas import NS_PER_S, deltas
 from trainstate.integrations.ray_export.files import SourceLine
 from trainstate.integrations.ray_export.lines import Line, LineRefused, parse
@@ -120,16 +120,25 @@ class Importer:
         if known == line.crc:
             return "known"
         _refuse_unfit(taken, line, known)
-        before = taken.run.run_seq
         if not taken.opened:
+            deltas(initial(line.run_id), line)  # a run is not opened for a line that is refused
             self._open(taken, line)
-            before = taken.run.run_seq
+        before = taken.run.run_seq
         events = deltas(taken.run, line)
-        self._pending = self._store.submit(line.run_id, taken.run.incarnation, before, events)
+        self._submit(taken, before, events)
         taken.known[line.event_id] = line.crc
         taken.newest_s = line.timestamp_s
         self._counts["flagged"] += any(one.HasField("foreign_status_observed") for one in events)
         return "imported"
+
+    def _submit(self, taken: _Taken, before: int, events: Sequence[e.Event]) -> None:
+        run = taken.run
+        try:
+            self._pending = self._store.submit(run.run_id, run.incarnation, before, events)
+        except EventTooLarge as error:
+            # The store has taken none of the line's events, but ours is the state after them.
+            del self._runs[run.run_id]
+            raise LineRefused(error.message) from error
 
     def _take_run(self, run_id: str) -> _Taken:
         self.flush()

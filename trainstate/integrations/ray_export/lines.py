@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any, NamedTuple
 
 import google_crc32c
@@ -17,9 +19,14 @@ from trainstate.core.views.ray_line import (
 
 _ID_KEY = {RUN_LINE: "id", ATTEMPT_LINE: "run_id"}
 _STATUSES = {
-    RUN_LINE: frozenset(RAY_TO_RUN_STATUS),
+    RUN_LINE: frozenset(name for name, status in RAY_TO_RUN_STATUS.items() if status),
     ATTEMPT_LINE: frozenset(status.name for status in AttemptStatus if status),
 }
+# Ray's sanitiser stops at 3 levels of settings. Readers of protobuf stop at 100 levels of messages, and
+# a level of settings is three of them: a deeper value could be written and never be read again.
+NESTING_MAX = 32
+# A number, not a text, that may be too large for 64 bits; orjson reads such a one as a float.
+_MANY_DIGITS = re.compile(rb"[:,\[]\s*-?\d{19}")
 
 
 class LineRefused(ValueError):
@@ -43,7 +50,7 @@ def parse(raw: bytes) -> Line:
     """Reads one line, without its line end. Raises LineRefused."""
     document = _object(raw)
     source_type, data = document.get("source_type"), document.get("event_data")
-    if source_type not in _ID_KEY:
+    if not isinstance(source_type, str) or source_type not in _ID_KEY:
         raise LineRefused(f"source_type is {source_type!r}, not {RUN_LINE} or {ATTEMPT_LINE}")
     if not isinstance(data, dict):
         raise LineRefused("event_data is not an object")
@@ -67,7 +74,24 @@ def _object(raw: bytes) -> dict[str, Any]:
         raise LineRefused(f"it is not JSON: {error}") from error
     if not isinstance(document, dict):
         raise LineRefused(f"it is a JSON {type(document).__name__}, not an object")
+    if not _nests_within(document, NESTING_MAX):
+        raise LineRefused(f"it is nested deeper than {NESTING_MAX} levels")
+    if _MANY_DIGITS.search(raw):
+        json.loads(raw, parse_int=_refuse_huge)
     return document
+
+
+def _nests_within(value: Any, levels: int) -> bool:
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list):
+        return True
+    return levels > 0 and all(_nests_within(item, levels - 1) for item in value)
+
+
+def _refuse_huge(digits: str) -> None:
+    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**64:
+        raise LineRefused(f"it holds an integer of more than 64 bits: {digits[:30]}")
 
 
 def _require_known(source_type: str, data: dict[str, Any]) -> None:
@@ -78,14 +102,14 @@ def _require_known(source_type: str, data: dict[str, Any]) -> None:
             f"this trainstate reads {VERSIONS_SHIPPED[0]} to {VERSIONS_SHIPPED[-1]}"
         )
     status = data.get("status")
-    if status not in _STATUSES[source_type]:
+    if not isinstance(status, str) or status not in _STATUSES[source_type]:
         raise LineRefused(f"status is {status!r}")
     if source_type == ATTEMPT_LINE:
         _typed(data, "attempt_id", str)
 
 
 def _timestamp(document: dict[str, Any]) -> int:
-    timestamp_s = _typed(document, "timestamp", int)
+    timestamp_s: int = _typed(document, "timestamp", int)
     # What fits nanoseconds in 64 bits; the year 2554.
     if not 0 <= timestamp_s < 2**64 // 10**9:
         raise LineRefused(f"timestamp {timestamp_s} is no time in seconds since 1970")

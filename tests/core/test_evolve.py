@@ -1,0 +1,582 @@
+"""What each event does to the state; that it is total over whatever was recorded."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given as forall
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from tests.core.histories import CPU, ERROR, any_events, legal_histories
+from tests.core.stories import (
+    ATTEMPT_DONE,
+    CREATED,
+    PLANNED,
+    RUNNING,
+    SCHEDULED,
+    SCHEDULING,
+    STARTED,
+    WORKERS_DONE,
+)
+from trainstate.core import (
+    AttemptStatus,
+    Budget,
+    Cause,
+    PlacementStatus,
+    ReplicaGroupStatus,
+    RunStatus,
+    SyncStatus,
+    WorkerStatus,
+    evolve,
+    initial,
+)
+from trainstate.core.applying import IRREGULAR_KEPT
+from trainstate.core.freeze import freeze
+from trainstate.core.model import Checkpoint
+from trainstate.core.values import to_map, to_value
+from trainstate.testing import event, given, stamp
+from trainstate.testing.given import START_NS
+from trainstate.v1 import event_pb2 as e
+from trainstate.v1 import state_pb2 as s
+
+SECOND = 10**9
+
+
+def recorded(*events):
+    """The fold of events that nobody checked."""
+    run = initial("run")
+    for one in events:
+        evolve(run, stamp(run, one))
+    return run
+
+
+# --- run ------------------------------------------------------------------------------------------
+
+
+def test_opened():
+    """A writer takes the run up; the highest incarnation seen stands, `imported` stays."""
+    opened = event(e.RunOpened(writer="ray-export", foreign=True))
+    opened.incarnation = 3
+    run = given(opened, *CREATED).when(event(e.RunOpened(writer="reaper"))).run
+    assert (3, "reaper", True) == (run.incarnation, run.writer, run.imported)
+
+
+def test_created():
+    """What identifies a run, and what its user asked for."""
+    made = e.RunCreated(
+        name="mnist",
+        job_id=b"\x01",
+        controller_actor_id=b"\x02",
+        controller_log_path="/l",
+        start_time_ns=START_NS - 5,
+        settings=s.RunSettings(datasets=["train"]),
+        framework_versions=[s.Version(name="ray", version="2.60.0")],
+        provenance=s.Provenance(git_commit="abc"),
+        run_panels=[s.Panel(id="1", title="Controller State")],
+        worker_panels=[s.Panel(id="4", title="CPU Usage")],
+    )
+    given().when(event(made, reason="fit() was called")).then(
+        status=RunStatus.INITIALIZING,
+        status_reason="fit() was called",
+        name="mnist",
+        job_id=b"\x01",
+        controller_actor_id=b"\x02",
+        controller_log_path="/l",
+        start_time_ns=START_NS - 5,
+        first_time_ns=START_NS,
+        settings=made.settings,
+        framework_versions=[*made.framework_versions],
+        provenance=made.provenance,
+        run_panels=[*made.run_panels],
+        worker_panels=[*made.worker_panels],
+    )
+
+
+def test_a_run_starts_at_its_creation():
+    """Without a finer time of its own, the start is the event's time."""
+    given(event(e.RunOpened())).when(event(e.RunCreated())).then(
+        start_time_ns=START_NS + SECOND, first_time_ns=START_NS, settings=None, provenance=None
+    )
+
+
+def test_controller_started():
+    """Each start of a controller is counted; the newest actor is the controller."""
+    given(*CREATED, event(e.ControllerStarted(actor_id=b"\x01"))).when(
+        event(e.ControllerStarted(actor_id=b"\x02", recovered=True)), event(e.ControllerStarted())
+    ).then(controller_starts=3, controller_actor_id=b"\x02")
+
+
+def test_framework_versions_recorded():
+    """The versions a worker reports replace those of the controller."""
+    versions = [s.Version(name="ray", version="2.60.0"), s.Version(name="torch", version="2.9")]
+    given(*CREATED).when(event(e.FrameworkVersionsRecorded(versions=versions[:1]))).then()
+    given(*CREATED).when(event(e.FrameworkVersionsRecorded(versions=versions))).then(
+        framework_versions=versions
+    )
+
+
+STATES = [
+    (CREATED, e.RunScheduling(), RunStatus.SCHEDULING),
+    (STARTED, e.RunRunning(), RunStatus.RUNNING),
+    (RUNNING, e.RunResizing(from_workers=2, to_workers=4), RunStatus.RESIZING),
+    (RUNNING, e.RunRestarting(cause=Cause.WORKER_LOST), RunStatus.RESTARTING),
+    (RUNNING, e.RunShuttingDown(cause=Cause.USER_ABORT), RunStatus.SHUTTING_DOWN),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "payload", "state"), STATES, ids=lambda v: getattr(v, "name", "")
+)
+def test_a_move_of_a_run(before, payload, state):
+    """The state, when it began and the sentence that says why."""
+    given(*before).when(event(payload, reason="so it was decided", at_s=100)).then(
+        status=state,
+        status_reason="so it was decided",
+        status_time_ns=START_NS + 100 * SECOND,
+        cause=getattr(payload, "cause", 0),
+        irregular=[],
+    )
+
+
+def test_waiting_says_what_for():
+    """A6.6: a run that waits says how many workers it has and needs, and may say so again."""
+    given(*CREATED, event(e.RunWaiting(have=1, need=4))).when(
+        event(e.RunWaiting(have=2, need=4))
+    ).then(status=RunStatus.WAITING, have_workers=2, need_workers=4, irregular=[])
+
+
+def test_preempting_says_where_and_until_when():
+    """The nodes that go, and the deadline if one was given: 0 is a deadline, absent is none."""
+    named = event(e.RunPreempting(node_ids=["n1"], deadline_unix_nano=0))
+    given(*RUNNING).when(named).then(
+        status=RunStatus.PREEMPTING, preempted_nodes=["n1"], preemption_deadline_ns=0
+    )
+    given(*RUNNING, named).when(event(e.RunPreempting(node_ids=["n1", "n2"]))).then(
+        preempted_nodes=["n1", "n2"], preemption_deadline_ns=None, irregular=[]
+    )
+
+
+def test_finished():
+    """A finished run is completed, and keeps what the train function returned."""
+    value = to_value({"loss": 0.5})
+    given(*ATTEMPT_DONE).when(event(e.RunFinished(return_value=value))).then(
+        status=RunStatus.FINISHED, cause=Cause.COMPLETED, return_value=value
+    )
+    run = given(*ATTEMPT_DONE).when(event(e.RunFinished())).then(return_value=None)
+    assert run.time_ns == run.end_time_ns
+
+
+def test_errored():
+    """Cause and error are those the decision named."""
+    errored = event(e.RunErrored(cause=Cause.CALLBACK_ERROR, error=ERROR), reason="callback raised")
+    given(*CREATED).when(errored).then(
+        status=RunStatus.ERRORED,
+        cause=Cause.CALLBACK_ERROR,
+        error=ERROR,
+        status_reason="callback raised",
+    )
+
+
+@pytest.mark.parametrize("cause", [Cause.USER_ABORT, Cause.DRIVER_EXITED, Cause.CLUSTER_LOST])
+def test_aborted(cause):
+    """0-12: who ended it is recorded, not guessed."""
+    aborted = event(e.RunAborted(cause=cause, end_time_ns=START_NS + 7 * SECOND))
+    given(*CREATED).when(aborted).then(
+        status=RunStatus.ABORTED, cause=cause, end_time_ns=START_NS + 7 * SECOND
+    )
+
+
+# --- decisions ------------------------------------------------------------------------------------
+
+
+def test_budgets_count_failures_and_are_given_back_by_progress():
+    """B.3 row 13: counted per budget; a committed checkpoint resets what is used, not the total."""
+    failure = event(e.FailureDecided(budget=Budget.FAILURES))
+    preemption = event(e.FailureDecided(budget=Budget.PREEMPTIONS))
+    uncounted = event(e.FailureDecided())
+    run = given(*RUNNING).when(failure, failure, preemption, uncounted).then()
+    assert {1: (2, 2), 2: (1, 1)} == {k: (use.used, use.total) for k, use in run.budgets.items()}
+    run = (
+        given(*RUNNING, failure, failure, preemption)
+        .when(event(e.CheckpointCommitted()), failure)
+        .then()
+    )
+    assert {1: (1, 3), 2: (0, 1)} == {k: (use.used, use.total) for k, use in run.budgets.items()}
+
+
+def test_a_callback_that_fails_is_counted_and_changes_nothing():
+    """B.3 row 12: an observer's failure leaves the run as it is."""
+    failed = event(e.CallbackFailed(callback="c", hook="after_report", error=ERROR))
+    given(*RUNNING).when(failed).then(status=RunStatus.RUNNING, callback_failures=1, error=None)
+
+
+@pytest.mark.parametrize("payload", [e.ScalingDecided(to_workers=4), e.LineImported()], ids=repr)
+def test_some_events_are_for_the_reader_only(payload):
+    """They advance the run's position and time, and change no state."""
+    before = given(*RUNNING).run
+    run = given(*RUNNING).when(event(payload)).then(run_seq=before.run_seq + 1)
+    run.run_seq, run.time_ns = before.run_seq, before.time_ns
+    assert before == run
+
+
+# --- attempt and placement -------------------------------------------------------------------------
+
+
+def test_an_attempt_is_planned():
+    """Size and resources, and one replica group for every so many ranks."""
+    planned = e.AttemptPlanned(num_workers=4, resources_per_worker=CPU, replica_group_size=2)
+    run = (
+        given(*SCHEDULING)
+        .when(event(planned, "a1", reason="4 fit"))
+        .then(
+            {
+                "attempt.attempt_id": "a1",
+                "attempt.number": 1,
+                "attempt.status": AttemptStatus.PENDING,
+                "attempt.status_reason": "4 fit",
+                "attempt.num_workers": 4,
+                "attempt.resources_per_worker": CPU,
+                "attempt.resources": [],
+                "attempt.replica_group_size": 2,
+            }
+        )
+    )
+    assert {0: 1, 1: 1} == {n: group.status for n, group in run.attempt.groups.items()}
+    assert run.time_ns == run.attempt.start_time_ns
+
+
+def test_workers_that_are_not_alike():
+    """One resource set per worker, where they differ."""
+    gpu = s.ResourceSet(resources=[s.Resource(name="GPU", amount=0.5)])
+    planned = e.AttemptPlanned(num_workers=2, resources=[CPU, gpu], start_time_ns=START_NS + 1)
+    given(*SCHEDULING).when(event(planned, "a1")).then(
+        {
+            "attempt.resources": [CPU, gpu],
+            "attempt.resources_per_worker": None,
+            "attempt.start_time_ns": START_NS + 1,
+        }
+    )
+
+
+@pytest.mark.parametrize("cause", [c for c in Cause if c], ids=lambda cause: cause.name)
+def test_an_attempt_ends_with_the_cause_it_was_given(cause):
+    """0-12: resize, controller error, callback error, preemption, abort: each is told apart."""
+    ended = e.AttemptEnded(status=AttemptStatus.ERRORED, cause=cause, error=ERROR)
+    given(*WORKERS_DONE).when(event(ended, "a1", at_s=50)).then(
+        {
+            "attempt.status": AttemptStatus.ERRORED,
+            "attempt.cause": cause,
+            "attempt.error": ERROR,
+            "attempt.end_time_ns": START_NS + 50 * SECOND,
+            "attempt.groups.0.status": ReplicaGroupStatus.ENDED,
+            "attempt.groups.1.status": ReplicaGroupStatus.ENDED,
+        },
+        irregular=[],
+    )
+
+
+def test_a_placement_from_request_to_release():
+    """A placement is kept for as long as it is held."""
+    requested = e.PlacementRequested(name="pg", bundles=[CPU, CPU], strategy="SPREAD")
+    ready = e.PlacementReady(name="pg", placement_group_id=b"\x07")
+    given(*PLANNED, event(requested, "a1")).when(event(ready)).then(
+        {
+            "placements.pg.status": PlacementStatus.READY,
+            "placements.pg.attempt_id": "a1",
+            "placements.pg.bundles": [CPU, CPU],
+            "placements.pg.strategy": "SPREAD",
+            "placements.pg.placement_group_id": b"\x07",
+        }
+    )
+    timed_out = event(e.PlacementTimedOut(name="pg"), reason="1-07: 1 of 2 CPUs after 60 s")
+    given(*PLANNED, event(requested)).when(timed_out).then(
+        {"placements.pg.status": 3, "placements.pg.status_reason": "1-07: 1 of 2 CPUs after 60 s"}
+    )
+    given(*PLANNED, event(requested)).when(event(e.PlacementReleased(name="pg"))).then(
+        placements={}, irregular=[]
+    )
+
+
+# --- workers and replica groups ---------------------------------------------------------------------
+
+
+def test_a_worker_starts():
+    """Where it runs and on what, as the node names it: an accelerator id may be a UUID (0-13)."""
+    started = e.WorkerStarted(
+        rank=1,
+        local_rank=1,
+        node_rank=0,
+        actor_id=b"\x0a",
+        node_id=b"\x0b",
+        node_ip="10.0.0.1",
+        pid=42,
+        accelerator_ids=["0", "MIG-GPU-5b6c/1/0"],
+        resources=CPU,
+        log_path="/l",
+    )
+    scheduled = event(e.WorkerScheduled(rank=1, placement="pg", bundle=3), "a1")
+    run = given(*PLANNED, scheduled).when(event(started, "a1")).then()
+    worker = run.attempt.workers[1]
+    carried = [field.name for field in started.DESCRIPTOR.fields]
+    assert {"placement": "pg", "bundle": 3} == {
+        k: getattr(worker, k) for k in ("placement", "bundle")
+    }
+    for name in carried:
+        ours = getattr(worker, name)
+        assert getattr(started, name) == (list(ours) if isinstance(ours, tuple) else ours), name
+    assert (WorkerStatus.RUNNING, run.time_ns) == (worker.status, worker.start_time_ns)
+
+
+def test_what_made_a_worker_fail_stays_its_cause():
+    """The end of a failing worker adds no cause; one of its own is kept."""
+    failing = event(e.WorkerFailing(rank=0, cause=Cause.WORKER_HUNG, error=ERROR), "a1")
+    given(*RUNNING, failing).when(event(e.WorkerDied(rank=0), "a1")).then(
+        {
+            "attempt.workers.0.status": WorkerStatus.DEAD,
+            "attempt.workers.0.cause": Cause.WORKER_HUNG,
+            "attempt.workers.0.error": ERROR,
+            "attempt.workers.1.status": WorkerStatus.RUNNING,
+        }
+    )
+    died = event(e.WorkerDied(rank=0, cause=Cause.NODE_PREEMPTED), "a1")
+    given(*RUNNING, failing).when(died).then({"attempt.workers.0.cause": Cause.NODE_PREEMPTED})
+
+
+def test_a_worker_completes():
+    """It ends at the event's time, as completed."""
+    run = given(*RUNNING).when(event(e.WorkerCompleted(rank=1), "a1")).run
+    worker = run.attempt.workers[1]
+    assert (WorkerStatus.COMPLETED, Cause.COMPLETED) == (worker.status, worker.cause)
+    assert run.time_ns == worker.end_time_ns
+
+
+def test_a_replaced_worker_is_kept_with_its_story():
+    """2-08: the new generation takes the rank, the old one stays to be looked at."""
+    failing = event(e.WorkerFailing(rank=0, cause=Cause.WORKER_ERROR), "a1")
+    again = event(e.WorkerScheduled(rank=0, generation=1, bundle=5), "a1")
+    run = (
+        given(*RUNNING, failing)
+        .when(again)
+        .then(
+            {
+                "attempt.workers.0.generation": 1,
+                "attempt.workers.0.status": WorkerStatus.SCHEDULING,
+                "attempt.workers.0.pid": 0,
+                "attempt.workers.0.reports": 0,
+                "attempt.replaced.0.generation": 0,
+                "attempt.replaced.0.cause": Cause.WORKER_ERROR,
+                "attempt.replaced.0.pid": 100,
+            },
+            irregular=[],
+        )
+    )
+    assert run.time_ns == run.attempt.replaced[0].end_time_ns
+
+
+def test_a_replica_group_fails_and_is_replaced():
+    """2-11: failed replacements are counted until one succeeds, so that a fallback can be decided."""
+    ours = {"group": 0, "generation": 1}
+    tries = [
+        event(e.ReplicaGroupFailed(group=0, cause=Cause.WORKER_LOST, error=ERROR), "a1"),
+        event(e.ReplicaGroupReplacing(**ours), "a1"),
+        event(e.ReplicaGroupReplacementFailed(**ours, error=ERROR), "a1"),
+        event(e.ReplicaGroupReplacing(group=0, generation=2), "a1"),
+    ]
+    given(*RUNNING).when(*tries[:1]).then({"attempt.groups.0.cause": Cause.WORKER_LOST})
+    given(*RUNNING).when(*tries).then(
+        {
+            "attempt.groups.0.status": ReplicaGroupStatus.REPLACING,
+            "attempt.groups.0.generation": 2,
+            "attempt.groups.0.failed_replacements": 1,
+            "attempt.groups.0.cause": Cause.REPLACEMENT_FAILED,
+            "attempt.groups.0.error": ERROR,
+        }
+    )
+    replaced = event(e.ReplicaGroupReplaced(group=0, generation=2), "a1")
+    given(*RUNNING, *tries).when(replaced).then(
+        {
+            "attempt.groups.0.status": ReplicaGroupStatus.RUNNING,
+            "attempt.groups.0.failed_replacements": 0,
+            "attempt.groups.0.replacements": 1,
+        }
+    )
+
+
+# --- training and sync --------------------------------------------------------------------------------
+
+
+def test_reports_are_counted_not_kept():
+    """0-15: memory does not grow with reports; the newest metrics are there."""
+    reports = [
+        event(
+            e.ReportReceived(rank=0, index=index, metrics=to_map({"loss": 1 / (index + 1)})), "a1"
+        )
+        for index in range(50)
+    ]
+    run = given(*RUNNING, *reports[:49]).when(reports[49]).then(reports=50)
+    assert 50 == run.attempt.workers[0].reports
+    assert to_map({"loss": 0.02}) == s.ValueMap.FromString(run.last_metrics)
+    one = given(*RUNNING).when(reports[0]).run
+    assert len(freeze(run)) <= len(freeze(one)) + 1
+
+
+def test_checkpoints():
+    """What is committed is kept until it is deleted; a deleted one still counts."""
+    made = e.CheckpointCommitted(index=0, directory="c0", metrics=to_map({"a": 1}), size_bytes=9)
+    run = given(*RUNNING).when(event(made), event(e.CheckpointCommitted(index=1))).then()
+    first = Checkpoint(0, "c0", made.metrics, run.time_ns - SECOND, 9)
+    assert first == run.checkpoints[0]
+    gone = [event(made), event(e.CheckpointDeleted(index=0))]
+    given(*RUNNING).when(*gone).then(checkpoints={}, checkpoints_committed=1)
+
+
+def test_syncs():
+    """A transfer is kept while it runs, and if it failed: why."""
+    started = event(e.SyncStarted(sync_id="s", source="/a", target="s3://b"))
+    given(*RUNNING).when(started).then(
+        {"syncs.s.status": SyncStatus.RUNNING, "syncs.s.source": "/a", "syncs.s.target": "s3://b"}
+    )
+    failed = event(e.SyncFailed(sync_id="s", error=ERROR), reason="timed out after 1800 s")
+    given(*RUNNING, started).when(failed).then(
+        {"syncs.s.error": ERROR, "syncs.s.status_reason": "timed out after 1800 s"}
+    )
+    given(*RUNNING, started, failed).when(started).then({"syncs.s.error": None}, irregular=[])
+    given(*RUNNING, started).when(event(e.SyncSucceeded(sync_id="s"))).then(syncs={}, irregular=[])
+    given(*RUNNING).when(event(e.SyncSkipped()), event(e.SyncSkipped())).then(syncs_skipped=2)
+
+
+# --- foreign --------------------------------------------------------------------------------------
+
+
+def observed(entity, status, **fields):
+    seen = e.ForeignStatusObserved(entity=entity, status=status, text="foreign text", **fields)
+    return event(seen, "a1", reason="our table refused it")
+
+
+def test_a_foreign_status_of_a_run():
+    """It stands as recorded, with the foreign text, flagged with the refusal."""
+    run = (
+        given(*RUNNING)
+        .when(observed(e.FOREIGN_ENTITY_RUN, RunStatus.ABORTED, end_time_ns=START_NS + 1))
+        .then(
+            status=RunStatus.ABORTED,
+            status_reason="foreign text",
+            end_time_ns=START_NS + 1,
+            irregular_count=1,
+        )
+    )
+    expected = "run was said to go from RUNNING to ABORTED: our table refused it"
+    assert (run.run_seq, expected) == (run.irregular[0].run_seq, run.irregular[0].text)
+
+
+def test_a_foreign_status_of_an_attempt():
+    """A6.3: Ray plans the same attempt again, with another start."""
+    planned = observed(e.FOREIGN_ENTITY_ATTEMPT, AttemptStatus.PENDING, start_time_ns=START_NS + 9)
+    given(*PLANNED).when(planned).then(
+        {
+            "attempt.status": AttemptStatus.PENDING,
+            "attempt.start_time_ns": START_NS + 9,
+            "attempt.number": 1,
+        },
+        irregular_count=1,
+    )
+
+
+def test_a_foreign_status_of_a_worker():
+    """The rank it names, in the attempt it names."""
+    given(*ATTEMPT_DONE).when(observed(e.FOREIGN_ENTITY_WORKER, WorkerStatus.DEAD, rank=1)).then(
+        {"attempt.workers.1.status": WorkerStatus.DEAD}, irregular_count=1
+    )
+
+
+# --- total over recorded history ------------------------------------------------------------------
+
+
+@forall(st.lists(any_events(), max_size=15))
+@settings(max_examples=300, deadline=None)
+def test_evolve_is_total(events):
+    """Whatever was recorded, in whatever order, is applied: no exception, and run_seq advances."""
+    run = initial("run")
+    for number, one in enumerate(events, start=1):
+        one.run_seq = number
+        evolve(run, one)
+        assert number == run.run_seq
+        assert one.time_unix_nano == run.time_ns
+        assert len(run.irregular) == min(run.irregular_count, IRREGULAR_KEPT)
+
+
+@forall(legal_histories)
+@settings(max_examples=60, deadline=None)
+def test_what_passed_check_is_regular(events):
+    """`check` and `evolve` read the same tables: nothing that passed the one is noted by the other."""
+    run = initial("run")
+    for one in events:
+        evolve(run, one)
+    assert [] == run.irregular
+    assert 0 == run.irregular_count
+    assert len(events) == run.run_seq
+
+
+@forall(legal_histories)
+@settings(max_examples=60, deadline=None)
+def test_rules_across_entities_hold_in_every_state(events):
+    """Of any legal history: at most one attempt is open, ends are after starts, an end is final."""
+    run = initial("run")
+    for one in events:
+        evolve(run, one)
+        assert all(attempt.status.is_terminal for attempt in run.attempts[:-1])
+        for attempt in run.attempts:
+            alive = [w for w in attempt.workers.values() if not w.status.is_terminal]
+            assert not (attempt.status.is_terminal and alive)
+            ended = [attempt, *attempt.workers.values(), *attempt.replaced]
+            assert all(not x.end_time_ns or x.start_time_ns <= x.end_time_ns for x in ended)
+        if run.status.is_terminal:
+            assert run.attempt is None or run.attempt.status.is_terminal
+            assert run.start_time_ns <= run.end_time_ns
+
+
+def test_an_irregular_move_is_applied_and_said():
+    """A recorded move outside today's tables: the state follows it, and the run says so."""
+    run = recorded(*CREATED, event(e.RunFinished()), event(e.RunRunning(), reason="back again"))
+    assert RunStatus.RUNNING == run.status
+    assert "back again" == run.status_reason
+    notes = [
+        (2, "run went from INITIALIZING to FINISHED"),
+        (3, "run went from FINISHED to RUNNING"),
+    ]
+    assert notes == [(note.run_seq, note.text) for note in run.irregular]
+
+
+def test_an_attempt_nobody_planned_is_made():
+    """A worker of an unknown attempt is not lost: the attempt is made on the spot, and noted."""
+    run = recorded(*CREATED, event(e.WorkerStarted(rank=7, pid=1), "a9"))
+    assert ("a9", 1) == (run.attempt.attempt_id, run.attempt.number)
+    assert 1 == run.attempt.workers[7].pid
+    assert "attempt 'a9' was never planned" == run.irregular[0].text
+
+
+def test_irregular_notes_are_capped():
+    """A history of nothing but irregular moves does not grow the state; all of them are counted."""
+    moves = [event(e.RunRunning())] * (IRREGULAR_KEPT + 50)
+    run = recorded(*CREATED, *moves)
+    assert (IRREGULAR_KEPT, IRREGULAR_KEPT + 50) == (len(run.irregular), run.irregular_count)
+    assert 2 == run.irregular[0].run_seq
+
+
+def test_an_unknown_payload_only_advances():
+    """A payload of the future leaves the state as it is, but for position and time."""
+    before = given(*RUNNING).run
+    run = given(*RUNNING).run
+    future = e.Event.FromString(b"\xa2\x1f\x02\x08\x01")
+    evolve(run, stamp(run, future))
+    assert before.run_seq + 1 == run.run_seq
+    run.run_seq, run.time_ns = before.run_seq, before.time_ns
+    assert before == run
+
+
+def test_the_cost_of_a_worker_change_does_not_depend_on_the_others():
+    """B.3 row 9: in place, touching one worker; the others are the same objects as before."""
+    run = given(*SCHEDULED).run
+    other = run.attempt.workers[1]
+    evolve(run, stamp(run, event(e.WorkerStarted(rank=0), "a1")))
+    assert other is run.attempt.workers[1]

@@ -1,0 +1,135 @@
+"""Given-when-then for the rules of a run, on the pure core: no store, no clock.
+
+    given(event(RunCreated(name="a")), event(RunScheduling()))
+        .when(event(RunRunning()))
+        .then(status=RunStatus.RUNNING)
+
+    given(event(RunCreated())).when(event(RunResizing())).refused("does not go from INITIALIZING")
+
+The given events must be legal. A failure prints what was given and what happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, NoReturn
+
+from google.protobuf import text_format
+from google.protobuf.message import Message
+
+from trainstate.core import Run, check, evolve, initial
+from trainstate.errors import InvalidTransition
+from trainstate.v1 import event_pb2 as e
+
+# The first event of a story that says nothing of time: 2020-01-01, in ns since the Unix epoch.
+START_NS = 1_577_836_800 * 10**9
+_STEP_NS = 10**9
+_KINDS: Mapping[str, str] = {
+    field.message_type.full_name: field.name
+    for field in e.Event.DESCRIPTOR.oneofs_by_name["payload"].fields
+    if field.message_type
+}
+
+
+def event(payload: Message, attempt_id: str = "", reason: str = "", at_s: float = 0) -> e.Event:
+    """An event with that payload. `at_s` is in seconds after START_NS; 0: one after the event before."""
+    made = e.Event(attempt_id=attempt_id, reason=reason)
+    made.time_unix_nano = START_NS + round(at_s * 10**9) if at_s else 0
+    getattr(made, _KINDS[payload.DESCRIPTOR.full_name]).CopyFrom(payload)
+    return made
+
+
+def stamp(run: Run, bare: e.Event) -> e.Event:
+    """A copy of `bare` as the next event of `run`: what its envelope lacks is filled in."""
+    recorded = e.Event()
+    recorded.CopyFrom(bare)
+    recorded.run_id = run.run_id
+    recorded.run_seq = run.run_seq + 1
+    recorded.incarnation = recorded.incarnation or run.incarnation or 1
+    if not recorded.time_unix_nano:
+        recorded.time_unix_nano = run.time_ns + _STEP_NS if run.run_seq else START_NS
+    return recorded
+
+
+def given(*events: e.Event, run_id: str = "run") -> Given:
+    """A run of which those events are recorded. Raises AssertionError if one of them is refused."""
+    story = Given(initial(run_id))
+    for number, bare in enumerate(events, start=1):
+        try:
+            story.record(bare)
+        except InvalidTransition as refused:
+            raise AssertionError(f"given event {number} is refused: {refused.message}") from refused
+    return story
+
+
+class Given:
+    """A run and the events that made it."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.events: list[e.Event] = []
+
+    def record(self, bare: e.Event) -> None:
+        """Stamps an event, checks and applies it. Raises InvalidTransition."""
+        recorded = stamp(self.run, bare)
+        check(self.run, recorded)
+        evolve(self.run, recorded)
+        self.events.append(recorded)
+
+    def when(self, *events: e.Event) -> When:
+        """Records `events` as well, up to the first that is refused."""
+        return When(self, events)
+
+
+class When:
+    """What happened then."""
+
+    def __init__(self, before: Given, events: Sequence[e.Event]) -> None:
+        self.run = before.run
+        self._given = list(before.events)
+        self._when = events
+        self._refusal = ""
+        try:
+            for one in events:
+                before.record(one)
+        except InvalidTransition as refused:
+            self._refusal = refused.message
+
+    def then(self, expected: Mapping[str, Any] | None = None, **fields: Any) -> Run:
+        """The events were taken, and these fields of the run have these values; returns the run.
+
+        `expected` names what lies deeper by path: `{"attempt.workers.0.status": WorkerStatus.DEAD}`.
+        """
+        if self._refusal:
+            self._fail(f"expected no refusal\nrefused: {self._refusal}")
+        for path, value in {**(expected or {}), **fields}.items():
+            actual = reduce(_step, path.split("."), self.run)
+            if value != actual:
+                self._fail(f"expected {path} = {value!r}\nfound    {path} = {actual!r}")
+        return self.run
+
+    def refused(self, match: str = "") -> str:
+        """An event was refused, for a reason that contains `match`; returns the reason."""
+        if not self._refusal:
+            self._fail(f"expected a refusal with {match!r}\nnone was refused")
+        if match not in self._refusal:
+            self._fail(f"expected a refusal with {match!r}\nrefused: {self._refusal}")
+        return self._refusal
+
+    def _fail(self, text: str) -> NoReturn:
+        lists = (("given", self._given), ("when", self._when))
+        story = (f"{name}\n{_listed(events)}" for name, events in lists)
+        raise AssertionError("\n".join((text, *story)))
+
+
+def _step(value: Any, name: str) -> Any:
+    """One step of a path: an attribute, or a key or index of a container."""
+    if isinstance(value, dict):
+        return value[int(name)] if name.lstrip("-").isdecimal() else value[name]
+    return value[int(name)] if isinstance(value, list | tuple) else getattr(value, name)
+
+
+def _listed(events: Sequence[e.Event]) -> str:
+    lines = (text_format.MessageToString(one, as_one_line=True) for one in events)
+    return "\n".join(f"  {line}" for line in lines) or "  nothing"
