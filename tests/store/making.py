@@ -53,6 +53,4 @@ def skipped(time_s: int = 5) -> e.Event:
 
 
 def big(size: int, time_s: int = 5) -> e.Event:
-    return e.Event(
-        time_unix_nano=time_s * SECOND, sync_skipped=e.SyncSkipped(source="x" * size)
-    )
+    return e.Event(time_unix_nano=time_s * SECOND, sync_skipped=e.SyncSkipped(source="x" * size))

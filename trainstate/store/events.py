@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -58,6 +59,7 @@ def encode(event: e.Event) -> bytes:
     return _BATCH_EVENTS_TAG + _varint(len(body)) + body
 
 
+@lru_cache(maxsize=4096)
 def _varint(number: int) -> bytes:
     out = bytearray()
     while number > 0x7F:
