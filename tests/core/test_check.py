@@ -167,7 +167,11 @@ def test_an_event_without_a_payload_is_refused():
 # --- rules across entities ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("end", [e.RunFinished(), e.RunErrored(), e.RunAborted()], ids=repr)
+@pytest.mark.parametrize(
+    "end",
+    [e.RunFinished(), e.RunErrored(), e.RunAborted()],
+    ids=lambda payload: payload.DESCRIPTOR.name,
+)
 @pytest.mark.parametrize("before", [PLANNED, RUNNING], ids=["PENDING", "RUNNING"])
 def test_a_run_does_not_end_before_its_attempt(before, end):
     """B.3 row 3: an end of the run is refused while an attempt is open."""
@@ -363,7 +367,9 @@ def test_only_what_is_there_is_deleted():
 
 
 @pytest.mark.parametrize(
-    "payload", [e.PlacementReady, e.PlacementTimedOut, e.PlacementReleased], ids=repr
+    "payload",
+    [e.PlacementReady, e.PlacementTimedOut, e.PlacementReleased],
+    ids=lambda payload: payload.DESCRIPTOR.name,
 )
 def test_a_placement_is_requested_first(payload):
     """A name nobody requested does not become ready; a released one is free for a new request."""
@@ -375,7 +381,9 @@ def test_a_placement_is_requested_first(payload):
     given(*CREATED, *used).when(used[0]).then({"placements.pg.status": 1})
 
 
-@pytest.mark.parametrize("payload", [e.SyncSucceeded, e.SyncFailed], ids=repr)
+@pytest.mark.parametrize(
+    "payload", [e.SyncSucceeded, e.SyncFailed], ids=lambda payload: payload.DESCRIPTOR.name
+)
 def test_a_sync_is_started_first_and_ends_once(payload):
     """An end without a start, and a second end, are refused; the id can be used again."""
     started, ended = event(e.SyncStarted(sync_id="s")), event(payload(sync_id="s"))

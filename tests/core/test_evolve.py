@@ -210,7 +210,11 @@ def test_a_callback_that_fails_is_counted_and_changes_nothing():
     given(*RUNNING).when(failed).then(status=RunStatus.RUNNING, callback_failures=1, error=None)
 
 
-@pytest.mark.parametrize("payload", [e.ScalingDecided(to_workers=4), e.LineImported()], ids=repr)
+@pytest.mark.parametrize(
+    "payload",
+    [e.ScalingDecided(to_workers=4), e.LineImported()],
+    ids=lambda payload: payload.DESCRIPTOR.name,
+)
 def test_some_events_are_for_the_reader_only(payload):
     """They advance the run's position and time, and change no state."""
     before = given(*RUNNING).run

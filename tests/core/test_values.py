@@ -84,7 +84,11 @@ def test_a_tuple_is_a_list():
     assert [1, [2, 3]] == from_value(to_value((1, (2, 3))))
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, 1j, {"a": object()}, [len]], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1, 2}, 1j, {"a": object()}, [len]],
+    ids=["object", "set", "complex", "in-a-map", "in-a-list"],
+)
 def test_what_has_no_exact_value_is_refused(value):
     """Sanitising is not guessed at here: an object is an error, at any depth."""
     with pytest.raises(TypeError, match="has no exact value"):

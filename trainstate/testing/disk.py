@@ -8,7 +8,7 @@ RecordingDisk()            remembers every change, so that `after_crash` can say
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -227,12 +227,12 @@ class _Model:
 
 
 def after_crash(
-    changes: Iterable[Change], *, power_lost: bool, torn: Change | None = None
+    changes: Iterable[Change], *, power_lost: bool, torn: Sequence[Change] = ()
 ) -> dict[Path, bytes | None]:
     """The files (None: a directory) that a crash after `changes` leaves.
 
     Killed, a process leaves all that it wrote. When power is lost, only what was synced is left: names
-    of synced directories, contents of synced files; and of one write, `torn`, whatever it says.
+    of synced directories, contents of synced files; and `torn`, the parts of a write that got there.
     """
     model = _Model()
     for change in changes:
@@ -241,10 +241,10 @@ def after_crash(
         names, data = model.names, {file: bytes(data) for file, data in model.data.items()}
     else:
         names, data = model.durable_names, model.durable_data
-        if torn is not None:
-            model.data = {torn.file: bytearray(data.get(torn.file, b""))}
-            model.apply(torn)
-            data = data | {torn.file: bytes(model.data[torn.file])}
+        model.data = {file: bytearray(data.get(file, b"")) for file in {one.file for one in torn}}
+        for one in torn:
+            model.apply(one)
+        data = data | {file: bytes(content) for file, content in model.data.items()}
     return {path: None if file is None else data.get(file, b"") for path, file in names.items()}
 
 

@@ -25,6 +25,8 @@ ODD_METRICS = {
 _RUNS = ("plain", ODD_TEXT)
 _ATTEMPT = "attempt-1"
 _APPENDED = 3
+# Segments are preallocated; a story needs little.
+_SEGMENT_BYTES = 1 << 20
 
 
 def write_story(path: Path) -> None:
@@ -50,7 +52,7 @@ def write_empty(path: Path) -> None:
 
 def _write(path: Path, events: Sequence[e.Event]) -> None:
     # In turns, so that the events of the runs lie between each other, and several in one frame.
-    with Store.open(path) as store:
+    with Store.open(path, segment_bytes_max=_SEGMENT_BYTES) as store:
         opened = {run_id: store.open_run(run_id, "test", START_NS) for run_id in _RUNS}
         for start in range(0, len(events), _APPENDED):
             for run_id, run in opened.items():

@@ -1,4 +1,5 @@
-"""Goodput: where the time of a run went. A fold over its events; the buckets sum exactly to wall time.
+"""Goodput: where the time of a run went. A fold over its events; the buckets sum exactly to wall time,
+which is from the run's start to its end.
 
 While a run is RUNNING (or PREEMPTING: its workers still train) time is productive. When an attempt then
 fails, what it had done since the last committed checkpoint is done again: that time moves to `lost`.
@@ -20,7 +21,6 @@ from trainstate.v1 import state_pb2 as s
 BUCKETS = ("productive", "scheduling", "waiting", "restarting", "resizing", "stopping", "lost")
 
 _BUCKET: Mapping[RunStatus, str] = {
-    RunStatus.UNSPECIFIED: "scheduling",
     RunStatus.INITIALIZING: "scheduling",
     RunStatus.SCHEDULING: "scheduling",
     RunStatus.WAITING: "waiting",
@@ -50,7 +50,7 @@ def goodput(events: Iterable[e.Event], now_ns: int | None = None) -> Goodput:
     clock = _Clock()
     run = initial("")
     for event in events:
-        clock.advance(run, event.time_unix_nano)
+        clock.advance(run, _time_of(event))
         evolve(run, event)
         clock.settle(run, event)
     if now_ns is not None:
@@ -59,21 +59,33 @@ def goodput(events: Iterable[e.Event], now_ns: int | None = None) -> Goodput:
     return Goodput(clock.buckets, sum(clock.buckets.values()), _UNKNOWN_LOSS if unknown else "")
 
 
+def _time_of(event: e.Event) -> int:
+    """When it happened: by the clock of what began or ended, if the payload has its reading.
+
+    A line of Ray's log has whole seconds; the starts and ends that it tells of have nanoseconds.
+    """
+    kind = event.WhichOneof("payload")
+    payload = getattr(event, kind) if kind else None
+    told_ns: int = getattr(payload, "end_time_ns", 0) or getattr(payload, "start_time_ns", 0)
+    return told_ns or event.time_unix_nano
+
+
 class _Clock:
     """Counts the time between events, and how much of it is not yet safe in a checkpoint."""
 
     def __init__(self) -> None:
         self.buckets = dict.fromkeys(BUCKETS, 0)
-        self._time_ns: int | None = None
+        self._time_ns = 0
         self._uncommitted_ns = 0
 
     def advance(self, run: Run, time_ns: int) -> None:
         """Counts the time up to `time_ns` to the bucket of the state the run was in."""
-        spent_ns = 0 if self._time_ns is None else time_ns - self._time_ns
-        self._time_ns = time_ns
         bucket = _BUCKET.get(run.status)
-        if bucket is None:  # what follows the end is nobody's time
+        if bucket is None:  # what is before the creation, or after the end, is nobody's time
+            self._time_ns = time_ns
             return
+        spent_ns = max(0, time_ns - self._time_ns)
+        self._time_ns += spent_ns
         self.buckets[bucket] += spent_ns
         if bucket == "productive":
             self._uncommitted_ns += spent_ns

@@ -1,0 +1,1 @@
+"""Sinks, one module each, all of one shape: see `trainstate.export.Exporter`."""
