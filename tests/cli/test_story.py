@@ -1,0 +1,114 @@
+"""`show` on a run that has everything: what an imported log never has is told too."""
+
+from __future__ import annotations
+
+from trainstate.cli._story import tell
+from trainstate.core import (
+    Attempt,
+    AttemptStatus,
+    Budget,
+    Cause,
+    Checkpoint,
+    Placement,
+    PlacementStatus,
+    ReplicaGroup,
+    ReplicaGroupStatus,
+    Run,
+    RunStatus,
+    Sync,
+    SyncStatus,
+    Worker,
+    WorkerStatus,
+)
+from trainstate.core.model import BudgetUse, Irregularity
+from trainstate.core.values import to_map
+from trainstate.v1 import state_pb2 as s
+
+S = 10**9
+
+
+def attempt() -> Attempt:
+    """An attempt with a replaced worker and a replica group."""
+    gone = Worker(0, 0, WorkerStatus.FAILING, cause=Cause.WORKER_LOST, start_time_ns=S)
+    worker = Worker(
+        0,
+        1,
+        WorkerStatus.RUNNING,
+        node_ip="192.0.2.7",
+        pid=42,
+        accelerator_ids=("0", "MIG-1"),
+        reports=3,
+        log_path="/logs/w0.log",
+        start_time_ns=2 * S,
+    )
+    group = ReplicaGroup(0, 1, ReplicaGroupStatus.RUNNING, cause=Cause.WORKER_LOST, replacements=1)
+    return Attempt(
+        "a-1",
+        1,
+        AttemptStatus.RUNNING,
+        num_workers=1,
+        workers={0: worker},
+        replaced=[gone],
+        groups={0: group},
+        start_time_ns=S,
+    )
+
+
+def run() -> Run:
+    """A run that waits for more workers, with one of everything."""
+    return Run(
+        "r-1",
+        status=RunStatus.WAITING,
+        status_reason="1 of 4 workers fits",
+        name="[red]elastic",
+        have_workers=1,
+        need_workers=4,
+        start_time_ns=S,
+        time_ns=65 * S,
+        error=s.Error(type="ValueError", message="boom", ranks=[0, 3], traceback="a\nb", hint="h"),
+        attempts=[attempt()],
+        placements={"gang": Placement("gang", "a-1", PlacementStatus.READY, strategy="PACK")},
+        checkpoints={7: Checkpoint(7, "checkpoint_7", to_map({"loss": 0.5}), 5 * S, 3 << 20)},
+        checkpoints_committed=8,
+        syncs={"x": Sync("x", SyncStatus.FAILED, "/a", "s3://b", error=s.Error(message="denied"))},
+        budgets={1: BudgetUse(Budget.FAILURES, 1, 2)},
+        irregular=[Irregularity(9, "went back")] * 12,
+        irregular_count=12,
+        reports=3,
+        last_metrics=to_map({"loss": 0.25, "big": 2**70}).SerializeToString(),
+    )
+
+
+def test_every_part_is_told(capsys):
+    """One line each, found by what a person looks for."""
+    tell(run(), run().attempt)
+    told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    for line in (
+        "name [red]elastic",
+        "waits for 4 workers, has 1",
+        "so far 1m 04s",
+        "type ValueError",
+        "ranks 0, 3",
+        "0 0 FAILING worker_lost",
+        "0 1 RUNNING 192.0.2.7 42 0,MIG-1 3",
+        "0 1 RUNNING worker_lost 1 0",
+        "gang READY PACK 0",
+        "checkpoints (8 committed so far)",
+        "checkpoint_7",
+        "loss 0.25",
+        f"big {2**70}",
+        "x FAILED /a s3://b : denied",
+        "failures 1 2",
+        "out of the ordinary (12 moves)",
+        "and 2 more; --json has the first of them",
+    ):
+        assert any(line in one for one in told), (line, told)
+
+
+def test_a_preempted_run_says_which_nodes_go(capsys):
+    """And until when."""
+    going = Run(
+        "r", status=RunStatus.PREEMPTING, preempted_nodes=["n1", "n2"], preemption_deadline_ns=S
+    )
+    tell(going, None)
+    assert "nodes n1, n2 to go at 19" in capsys.readouterr().out

@@ -1,0 +1,5 @@
+"""`python -m trainstate.cli`, for a checkout that is not installed."""
+
+from trainstate.cli import main
+
+main(prog_name="trainstate")

@@ -1,0 +1,293 @@
+"""A run told for a person: a head, then one table per kind of thing that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from trainstate.cli import _render
+from trainstate.cli._plain import plain_metrics
+from trainstate.cli._text import between, count, fields, headline, inline, moment, size, word
+from trainstate.core import Attempt, Budget, Run, RunStatus, Worker
+from trainstate.core.views.event_json import message_json
+from trainstate.v1 import state_pb2 as s
+
+Row = tuple[str, Any]
+
+# A traceback or a long list of odd moves is in `--json`; here is how it begins.
+_ODD_SHOWN = 10
+
+
+def tell(run: Run, attempt: Attempt | None) -> None:
+    """Prints the story of a run, with the workers of one of its attempts."""
+    _render.facts(_head(run))
+    _whole(f"why it is {run.status.name}", run.status_reason)
+    _error(run.error)
+    _attempts(run)
+    if attempt is not None:
+        _whole(f"why attempt {attempt.number} is {attempt.status.name}", attempt.status_reason)
+        _error(attempt.error)
+        _workers(attempt)
+        _groups(attempt)
+    for part in _PARTS:
+        part(run)
+
+
+def _head(run: Run) -> Iterator[Row]:
+    yield "run", run.run_id
+    yield "name", run.name
+    yield "status", _render.status(run.status)
+    yield "why", headline(run.status_reason)
+    yield "cause", word(run.cause)
+    yield "waits for", _waits_for(run)
+    yield "started", moment(run.start_time_ns)
+    yield "ended" if run.end_time_ns else "newest event", moment(run.end_time_ns or run.time_ns)
+    yield "lasted" if run.end_time_ns else "so far", _lasted(run)
+    yield "events", run.run_seq
+    yield "incarnation", f"{run.incarnation} (written by {run.writer})" if run.writer else ""
+    yield "controller", run.controller_actor_id.hex()
+    yield "controller starts", run.controller_starts or ""
+    yield "controller log", run.controller_log_path
+    yield "job", run.job_id.hex()
+    yield from _settings(run.settings)
+    yield "frameworks", _versions(run.framework_versions)
+    yield from _provenance(run.provenance)
+    yield "return value", _return_value(run)
+    yield "callback failures", run.callback_failures or ""
+
+
+def _waits_for(run: Run) -> str:
+    if run.status == RunStatus.WAITING:
+        return f"{count(run.need_workers, 'worker')}, has {run.have_workers}"
+    if run.status == RunStatus.PREEMPTING:
+        until = moment(run.preemption_deadline_ns or 0)
+        nodes = ", ".join(run.preempted_nodes)
+        return f"nodes {nodes} to go" + (f" at {until}" if until else "")
+    return ""
+
+
+def _lasted(run: Run) -> str:
+    return between(run.start_time_ns, run.end_time_ns or run.time_ns)
+
+
+def _versions(versions: Iterable[s.Version]) -> str:
+    return ", ".join(f"{one.name} {one.version}" for one in versions)
+
+
+def _return_value(run: Run) -> str:
+    return "" if run.return_value is None else inline(message_json(run.return_value))
+
+
+def _provenance(found: s.Provenance | None) -> Iterator[Row]:
+    if found is not None:
+        yield "from", fields(message_json(found))
+
+
+def _settings(settings: s.RunSettings | None) -> Iterator[Row]:
+    """What was asked for, in a few lines; all of it is in `--json`."""
+    if settings is None:
+        return
+    plain = message_json(settings)
+    scaling, config = plain.get("scaling_config", {}), plain.get("run_config", {})
+    yield "workers", _asked(scaling)
+    yield "placement", scaling.get("placement_strategy", "")
+    yield "backend", fields(plain.get("backend_config", {}))
+    yield "train loop config", fields(plain.get("train_loop_config", {}))
+    yield "datasets", ", ".join(plain.get("datasets", []))
+    yield "failures allowed", fields(config.get("failure_config", {}))
+    yield "checkpoints kept", fields(config.get("checkpoint_config", {}))
+    yield "storage", config.get("storage_path", "")
+
+
+def _asked(scaling: dict[str, Any]) -> str:
+    between_them = scaling.get("num_workers_range")
+    number = (
+        f"{between_them['min']} to {between_them['max']}"
+        if between_them
+        else scaling.get("num_workers_fixed", "")
+    )
+    each = fields(scaling.get("resources_per_worker", {}))
+    kind = " on GPUs" if scaling.get("use_gpu") else " on TPUs" if scaling.get("use_tpu") else ""
+    return f"{number}{kind}" + (f", each {each}" if each else "")
+
+
+def _error(error: s.Error | None) -> None:
+    if error is None:
+        return
+    ranks = ", ".join(map(str, error.ranks))
+    _render.heading("error")
+    _render.facts(
+        [
+            ("type", error.type),
+            ("message", error.message),
+            ("ranks", ranks),
+            ("node", error.node_id),
+            ("hint", error.hint),
+        ]
+    )
+    _block(error.traceback)
+
+
+def _whole(title: str, text: str) -> None:
+    """A text of several lines, such as a traceback, of which a table shows the first and the last."""
+    if "\n" in text.strip():
+        _render.heading(title)
+        _block(text)
+
+
+def _block(text: str) -> None:
+    for row in text.splitlines():
+        _render.say(row)
+
+
+def _attempts(run: Run) -> None:
+    rows = [
+        (
+            one.number,
+            one.attempt_id,
+            _render.status(one.status),
+            word(one.cause),
+            one.num_workers,
+            moment(one.start_time_ns),
+            between(one.start_time_ns, one.end_time_ns or run.time_ns),
+            _why(one.status_reason, one.error),
+        )
+        for one in run.attempts
+    ]
+    columns = (">attempt", "id", "status", "cause", ">workers", "started", ">duration", "why")
+    _table("attempts", columns, rows)
+
+
+def _why(reason: str, error: s.Error | None) -> str:
+    if error is None or error.message in reason:
+        return headline(reason)
+    return headline(f"{reason} {error.type}: {error.message}")
+
+
+def _workers(attempt: Attempt) -> None:
+    rows = [
+        _worker(worker)
+        for worker in sorted(
+            [*attempt.replaced, *attempt.workers.values()],
+            key=lambda one: (one.rank, one.generation),
+        )
+    ]
+    columns = (
+        ">rank", ">gen", "status", "cause", "node", ">pid", "accelerators", ">reports", "started",
+        ">duration", "why", "log",
+    )  # fmt: skip
+    _table(f"workers of attempt {attempt.number}", columns, rows)
+
+
+def _worker(worker: Worker) -> Sequence[Any]:
+    return (
+        worker.rank,
+        worker.generation,
+        _render.status(worker.status),
+        word(worker.cause),
+        worker.node_ip or worker.node_id.hex()[:12],
+        worker.pid or "",
+        ",".join(worker.accelerator_ids),
+        worker.reports or "",
+        moment(worker.start_time_ns),
+        between(worker.start_time_ns, worker.end_time_ns),
+        _why(worker.status_reason, worker.error),
+        worker.log_path,
+    )
+
+
+def _groups(attempt: Attempt) -> None:
+    rows = [
+        (
+            one.group,
+            one.generation,
+            _render.status(one.status),
+            word(one.cause),
+            one.replacements,
+            one.failed_replacements,
+            _why(one.status_reason, one.error),
+        )
+        for one in attempt.groups.values()
+    ]
+    columns = (">group", ">gen", "status", "cause", ">replaced", ">failed", "why")
+    _table(f"replica groups of attempt {attempt.number}", columns, rows)
+
+
+def _placements(run: Run) -> None:
+    rows = [
+        (
+            one.name,
+            _render.status(one.status),
+            one.strategy,
+            len(one.bundles),
+            one.placement_group_id.hex(),
+            headline(one.status_reason),
+        )
+        for one in run.placements.values()
+    ]
+    _table("placements", ("name", "status", "strategy", ">bundles", "group", "why"), rows)
+
+
+def _checkpoints(run: Run) -> None:
+    rows = [
+        (
+            one.index,
+            one.directory,
+            moment(one.time_ns),
+            size(one.size_bytes) if one.size_bytes else "",
+            "" if one.metrics is None else fields(message_json(one.metrics)),
+        )
+        for one in run.checkpoints.values()
+    ]
+    columns = (">checkpoint", "directory", "committed", ">size", "metrics")
+    _table(f"checkpoints ({run.checkpoints_committed} committed so far)", columns, rows)
+
+
+def _metrics(run: Run) -> None:
+    metrics = plain_metrics(run)
+    rows = [(name, inline(value)) for name, value in metrics.items()]
+    _table(f"last metrics (of {count(run.reports, 'report')})", ("metric", ">value"), rows)
+
+
+def _syncs(run: Run) -> None:
+    rows = [
+        (
+            one.sync_id,
+            _render.status(one.status),
+            one.source,
+            one.target,
+            moment(one.start_time_ns),
+            _why(one.status_reason, one.error),
+        )
+        for one in run.syncs.values()
+    ]
+    _table("syncs", ("sync", "status", "from", "to", "started", "why"), rows)
+
+
+def _budgets(run: Run) -> None:
+    rows = [(word(Budget(one.budget)), one.used, one.total) for one in run.budgets.values()]
+    _table("restart budgets", ("budget", ">used since progress", ">used ever"), rows)
+
+
+def _irregular(run: Run) -> None:
+    rows = [(one.run_seq, one.text) for one in run.irregular[:_ODD_SHOWN]]
+    more = run.irregular_count - len(rows)
+    title = f"out of the ordinary ({count(run.irregular_count, 'move')})"
+    _table(title, (">event", "what"), rows)
+    if more > 0:
+        _render.say(f"and {more} more; --json has the first of them")
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    if rows:
+        _render.table(columns, rows, title)
+
+
+_PARTS: Sequence[Callable[[Run], None]] = (
+    _placements,
+    _checkpoints,
+    _metrics,
+    _syncs,
+    _budgets,
+    _irregular,
+)

@@ -1,0 +1,59 @@
+"""The list of runs, as `runs` and `replay` print it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trainstate.cli import _render
+from trainstate.cli._plain import plain_summary
+from trainstate.cli._text import between, clean, count, headline, moment, short, word
+from trainstate.core import Cause, RunStatus
+from trainstate.store.root import Listed
+from trainstate.v1 import view_pb2 as v
+
+_COLUMNS = (
+    "run", "name", "status", "cause", "started", ">duration", ">attempts", ">reports", ">odd",
+    "why", "journal",
+)  # fmt: skip
+
+
+def show_runs(listed: Sequence[Listed], as_json: bool) -> None:
+    """Prints the runs, oldest first in each journal; one JSON object per line for programs."""
+    if as_json:
+        for one in listed:
+            _render.emit({**plain_summary(one.summary), "journal": str(one.history.path)})
+    elif listed:
+        several = len({one.history.path for one in listed}) > 1
+        _render.table(_COLUMNS, [_row(one, several) for one in listed])
+    else:
+        _render.say("no runs")
+
+
+def _row(listed: Listed, several: bool) -> tuple[Any, ...]:
+    run = listed.summary
+    return (
+        short(run.run_id),
+        run.name,
+        _render.status(RunStatus(run.status)),
+        word(Cause(run.cause)),
+        moment(run.start_time_ns),
+        between(run.start_time_ns, run.end_time_ns or run.time_ns),
+        run.attempts,
+        run.reports or "",
+        run.irregular_count or "",
+        headline(run.status_reason),
+        listed.history.path.name if several else "",
+    )
+
+
+def run_line(run: v.RunSummary) -> list[str | _render.Styled]:
+    """The run in one line, for the step by step replay."""
+    lasted = between(run.start_time_ns, run.end_time_ns or run.time_ns)
+    rest = [count(run.attempts, "attempt"), lasted, headline(run.status_reason)]
+    status = RunStatus(run.status)
+    return [
+        f"{'':7}  {short(run.run_id)} {clean(run.name)} ",
+        _render.in_colour(status.name, status),
+        *(f" · {part}" for part in rest if part),
+    ]
