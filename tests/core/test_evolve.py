@@ -61,6 +61,13 @@ def test_opened():
     assert (3, "reaper", True) == (run.incarnation, run.writer, run.imported)
 
 
+def test_the_incarnation_does_not_go_back():
+    """An event of a fenced writer that was recorded all the same does not un-fence it."""
+    opened, late = event(e.RunOpened()), event(e.ControllerStarted())
+    opened.incarnation, late.incarnation = 3, 2
+    assert 3 == recorded(opened, *CREATED, late).incarnation
+
+
 def test_created():
     """What identifies a run, and what its user asked for."""
     made = e.RunCreated(
@@ -549,6 +556,12 @@ def test_an_irregular_move_is_applied_and_said():
         (3, "run went from FINISHED to RUNNING"),
     ]
     assert notes == [(note.run_seq, note.text) for note in run.irregular]
+
+
+def test_a_worker_replaced_while_it_runs_is_irregular():
+    """The new generation goes on from the state of the old one: RUNNING -> SCHEDULING is no move."""
+    run = recorded(*RUNNING, event(e.WorkerScheduled(rank=0, generation=1), "a1"))
+    assert ["worker 0 went from RUNNING to SCHEDULING"] == [note.text for note in run.irregular]
 
 
 def test_an_attempt_nobody_planned_is_made():

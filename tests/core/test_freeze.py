@@ -26,6 +26,9 @@ def test_thaw_gives_back_what_was_frozen(events):
     assert run == thawed
     assert freeze(run) == freeze(thawed)
     assert run.status.is_terminal == thawed.status.is_terminal
+    for ours, again in zip([run, *run.attempts], [thawed, *thawed.attempts], strict=True):
+        for name in ("placements", "checkpoints", "syncs", "budgets", "workers", "groups"):
+            assert list(getattr(ours, name, ())) == list(getattr(again, name, ()))
 
 
 @given(legal_histories, st.integers(0, 80))

@@ -8,6 +8,7 @@ from trainstate.core.check import _AFTER_THE_END, _BEFORE_THE_CREATION, _GUARDS
 from trainstate.core.evolve import _APPLIERS
 from trainstate.core.model import (
     AttemptStatus,
+    PlacementStatus,
     ReplicaGroupStatus,
     RunStatus,
     Status,
@@ -142,6 +143,33 @@ def test_rays_moves_are_ours(moves):
     """A6.3: what Ray writes is legal here, but for a state that is written twice (re-exports)."""
     refused = {(a, b) for a, targets in moves.items() for b in targets if not allowed(a, b)}
     assert refused <= {(R.SCHEDULING, R.SCHEDULING), (A.PENDING, A.PENDING)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (R.INITIALIZING, R.RUNNING),  # nothing was scheduled
+        (R.INITIALIZING, R.FINISHED),
+        (R.SCHEDULING, R.FINISHED),
+        (R.SCHEDULING, R.RESIZING),
+        (R.RESTARTING, R.RUNNING),
+        (R.RESIZING, R.RUNNING),
+        (R.SHUTTING_DOWN, R.RUNNING),
+        (A.UNSPECIFIED, A.RUNNING),
+        (A.PENDING, A.FINISHED),
+        (A.PENDING, A.PENDING),  # a failed start ends its attempt
+        (W.SCHEDULING, W.COMPLETED),
+        (W.FAILING, W.RUNNING),
+        (W.FAILING, W.COMPLETED),
+        (ReplicaGroupStatus.RUNNING, ReplicaGroupStatus.REPLACING),  # it fails first
+        (ReplicaGroupStatus.FAILED, ReplicaGroupStatus.RUNNING),
+        (PlacementStatus.TIMED_OUT, PlacementStatus.READY),
+    ],
+    ids=lambda status: status.name,
+)
+def test_no_shortcut(before, after):
+    """Moves that would leave out what must have happened between."""
+    assert not allowed(before, after)
 
 
 def test_worker_machine_of_torchx():

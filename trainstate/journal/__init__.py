@@ -17,7 +17,11 @@ Directory
     writer.lock                           an OFD lock on it says that a writer lives
     seg/<first_seq:020d>-<epoch:010d>.seg   segments, in the order of their names
     seg/<first_seq:020d>-<epoch:010d>.idx   index sidecar of each; disposable
-    snap/ cursor/ quarantine/             snapshots, export cursors, bytes set aside by recovery
+    snap/<seq:020d>.snap                  snapshots; disposable
+    cursor/ quarantine/                   export cursors; bytes set aside by recovery
+
+A file whose name ends in `.tmp` is being written and will get its name by rename; it is not journal. A
+segment, too, gets its name only when its header is durable.
 
 Text files: IDENTITY, FENCE
 ---------------------------
@@ -27,7 +31,8 @@ Lines `key value\n`, UTF-8; the last line is `crc32c <8 hex digits>`, the CRC of
     FENCE      epoch <n>, owner <text on one line, may be empty>
 
 A reader refuses a `format` other than 1. The epoch counts writers: each opening of the journal for
-writing durably replaces FENCE with the next epoch before it reads or writes anything else.
+writing durably replaces FENCE with a higher epoch before it reads or writes anything else. An OFD lock
+on IDENTITY is held from then until the writer is ready, so that no two writers share an epoch.
 
 Segment
 -------
@@ -49,9 +54,9 @@ zero-filled remainder (possibly of length 0) is free space.
 Bytes of the predecessor at or past the recorded end offset are not journal, whatever they look like.
 The segments of a journal are found from its end: the last is the one with the highest (epoch,
 first_seq); each names its predecessor; the first is the one whose predecessor is gone (retention
-unlinks the oldest) or was never there. A predecessor that is missing while an older segment is still
-there is corruption. Any other segment is a *stray*, left by a writer that was fenced while it made it:
-not journal, and ignored.
+unlinks the oldest) or was never there. A predecessor that is missing while a segment of lower
+(epoch, first_seq) is still there is corruption. Any other segment is a *stray*, left by a writer that
+was fenced while it made it: not journal, and ignored.
 The *seed* of a segment is its own header CRC (bytes 68-71).
 
 Frame
@@ -85,11 +90,12 @@ therefore **a valid frame proves everything before it durable**. A clean close a
 
 DURABLE
 -------
-64 bytes, rewritten with one pwrite after each fdatasync and never synced, so it can only lag.
+64 bytes, rewritten with one pwrite after each fdatasync and never synced, so it can only lag. Each
+writer begins with a new file, renamed into place, so that a fenced one cannot overwrite its record.
 
      0    8  magic 89 54 53 44 0D 0A 1A 0A
      8   16  journal uuid
-    24    8  epoch of the writer
+    24    8  next seq: every entry below it is durable
     32    8  segment first_seq  \\ which segment
     40    8  segment epoch      /
     48    4  end offset in that segment: everything below it is durable
@@ -97,7 +103,9 @@ DURABLE
     56    4  reserved, 0
     60    4  crc(bytes 0-59, 0)
 
-A record that fails its CRC, or names another journal, says nothing.
+A record that fails its CRC, names another journal, or names a segment that is not of the journal but
+lower in (epoch, first_seq) than its last, says nothing. One that names a higher segment says that the
+end of the journal is missing: corrupt.
 
 Where the journal ends
 ----------------------
@@ -112,9 +120,14 @@ the last segment must reach the durable end. Let P be the end of the valid frame
 If only zeros follow P to the end of the file, and P is not below the durable end, the end is clean.
 What follows P otherwise is a *tear* if and only if P is at or above the durable end and no valid frame
 starts behind P. Everything else is *corrupt*: announced, never truncated.
+The chain value before a frame behind P is read from the 4 bytes before it; for the frame right after a
+damaged one whose header is valid, it is also computed from the content of the damaged one. A frame whose
+first_seq is below the next seq at P is not looked at: it is older bytes, quoted in an entry.
 A tear holds nothing that was ever acknowledged. The next writer copies its bytes (from P to the last
 non-zero byte) to quarantine/<segment name>@<P>, and goes on in a new segment whose predecessor end
-is P.
+is P. A valid frame above the durable end may not have been acknowledged either; it is adopted: the next
+writer writes its bytes again and syncs them before it goes on, because after a failed sync memory may
+show what the disk does not hold.
 
 Index sidecar (.idx)
 --------------------
@@ -139,12 +152,66 @@ Readers take the longest valid prefix of blocks and scan the rest of the segment
 is disposable: rebuilt when it is missing or wrong, and never trusted over the segment (a frame found
 through it is verified like any other, and its header CRC holds its place).
 
+A closing frame counts among a block's frames and has no part in its times (0 and 0 with no other frame).
+
+Snapshot (.snap)
+----------------
+What a caller's fold made of everything up to `seq`, the last entry before a segment. Two are kept.
+
+     0    8  magic 89 54 53 4E 0D 0A 1A 0A
+     8    4  format version, 1
+    12   16  journal uuid
+    28    8  seq
+    36    4  chain: that of the header of the segment whose first_seq is seq + 1
+    40    4  fold version, the caller's
+    44    8  body length
+    52    b  body
+          4  crc(everything before it, 0)
+
+It is used only if all of it fits, the segment's header included.
+
 Worked example
 --------------
-(filled in by tests/journal/test_format.py, which proves it)
+One entry, `hello`, of stream 42 at time 1000, in a journal with the uuid 00010203...0f that was then
+closed. This is its only segment, seg/00000000000000000001-0000000001.seg:
+
+    0000  89 54 53 4a 0d 0a 1a 0a                          magic
+    0008  01 00 00 00                                      format version
+    000c  00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f  journal uuid
+    001c  01 00 00 00 00 00 00 00                          epoch 1
+    0024  01 00 00 00 00 00 00 00                          first_seq 1
+    002c  00 00 00 00 00 00 00 00                          no predecessor: first_seq,
+    0034  00 00 00 00 00 00 00 00                          epoch,
+    003c  00 00 00 00                                      end offset
+    0040  00 00 00 00                                      chain
+    0044  12 bc 5c fd                                      header CRC, the seed
+    0048  54 53 46 31                                      a frame: magic
+    004c  05 00 00 00                                      body length 5
+    0050  01 00 00 00                                      count 1
+    0054  01 00 00 00                                      streams 1
+    0058  01 00 00 00 00 00 00 00                          first_seq 1
+    0060  01 00 00 00 00 00 00 00                          epoch 1
+    0068  e8 03 00 00 00 00 00 00                          time_min 1000
+    0070  e8 03 00 00 00 00 00 00                          time_max 1000
+    0078  0b a4 87 1a                                      header CRC, with prev = the chain above
+    007c  2a 00 00 00 00 00 00 00                          stream 42
+    0084  68 65 6c 6c 6f                                   body "hello"
+    0089  57 ac 6d 3e                                      body CRC, the chain value after it
+    008d  54 53 46 31                                      a closing frame: magic
+    0091  00 00 00 00                                      body length 0
+    0095  00 00 00 00                                      count 0
+    0099  00 00 00 00                                      streams 0
+    009d  02 00 00 00 00 00 00 00                          first_seq 2
+    00a5  01 00 00 00 00 00 00 00                          epoch 1
+    00ad  00 00 00 00 00 00 00 00                          time_min 0
+    00b5  00 00 00 00 00 00 00 00                          time_max 0
+    00bd  2d 24 fa ff                                      header CRC, with prev = the body CRC above
+    00c1  2d 24 fa ff                                      body CRC
 
 Downsides, known and accepted
 -----------------------------
+* The newest acknowledged frame is told from a tear by DURABLE or by a closing frame. When power is lost
+  (DURABLE was not synced) *and* the medium damages just that frame, the loss looks like a tear.
 * A closed segment costs its full frames' overhead: 56 bytes + 8 per stream. One event alone is dear,
   a group is cheap; producers that wait for each other get groups for nothing.
 * 32-bit CRCs find every burst up to 32 bits and miss one random change in four milliards; they guard
@@ -153,7 +220,6 @@ Downsides, known and accepted
 * A frame is rewritten by nobody, so an entry cannot be redacted; secrets are masked before append.
 """
 
-from trainstate.journal.active import Position
 from trainstate.journal.disk import OS, Disk, replace_file
 from trainstate.journal.end import End
 from trainstate.journal.frame import FRAME_BODY_MAX, Chunk, Frame
@@ -164,6 +230,7 @@ from trainstate.journal.reader import Reader, is_journal
 from trainstate.journal.recover import Tear
 from trainstate.journal.repair import repair
 from trainstate.journal.retention import Retained, retain
+from trainstate.journal.segment import Position
 from trainstate.journal.snapshot import Snapshot, load_snapshot, save_snapshot
 from trainstate.journal.tail import Tail
 from trainstate.journal.verify import Damage, Report, verify

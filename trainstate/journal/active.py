@@ -7,7 +7,6 @@ state, so its owner never calls it again.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 from trainstate.journal.disk import Disk, storage_errors, write_exactly
 from trainstate.journal.durable import Durable, DurableFile
@@ -16,17 +15,9 @@ from trainstate.journal.frame import Chunk, Frame, encode, encoded_size
 from trainstate.journal.index import IndexWriter, resumed_index
 from trainstate.journal.layout import Layout, SegmentName
 from trainstate.journal.recover import Resume
-from trainstate.journal.segment import HEADER_SIZE, Mark, create
+from trainstate.journal.segment import HEADER_SIZE, Mark, Position, create
 
 _CLOSING = Chunk(b"", 0, (), 0, 0)
-
-
-class Position(NamedTuple):
-    """A place in a journal's history: everything up to `seq`, proven by the chain value there."""
-
-    seq: int  # the last entry; 0 at the beginning
-    epoch: int  # of its writer; tells people, proves nothing
-    chain: int
 
 
 class Active:
@@ -50,18 +41,22 @@ class Active:
         self._segment = resumed.segment
         self._fd = resumed.fd
         self._size = disk.size(resumed.fd)
-        self.mark = resumed.mark
+        self._set_mark(resumed.mark)
         self._index = resumed_index(resumed.segment, resumed.mark, disk)
-        self._durable = DurableFile(layout, uuid, self.durable, disk)
+        try:
+            self._durable = DurableFile(layout, uuid, self.durable, disk)
+        except BaseException:
+            self._index.close()
+            raise
 
     @property
     def path(self) -> Path:
         return self._segment.path
 
-    @property
-    def durable(self) -> Durable:
-        """How far the journal is durable: all of it, between two commits."""
-        return Durable(self.mark.next_seq, self._segment.name, self.mark.offset, self.mark.chain)
+    def _set_mark(self, mark: Mark) -> None:
+        """Between two commits everything written is durable."""
+        self.mark = mark
+        self.durable = Durable(mark.next_seq, self._segment.name, mark.offset, mark.chain)
 
     @property
     def boundary(self) -> Position:
@@ -95,7 +90,7 @@ class Active:
         self._fence.check()
         body, count, streams, time_min, time_max = chunk
         end = offset + len(data)
-        self.mark = Mark(end, chain, seq + count)
+        self._set_mark(Mark(end, chain, seq + count))
         self._durable.publish(self.durable)
         self._index.add(
             Frame(
@@ -116,12 +111,12 @@ class Active:
         """Begin a segment, then cut the free space of the one before: its successor says its end."""
         self._fence.check()
         name = SegmentName(self.mark.next_seq, self._fence.epoch)
-        previous = self._segment, self.mark
+        previous = self._segment.name, self.mark
         segment, fd = create(self._layout, self._uuid, name, previous, size, self._disk)
         self._disk.truncate(self._fd, self.mark.offset)
         self._close_segment()
         self._segment, self._fd, self._size = segment, fd, size
-        self.mark = segment.start
+        self._set_mark(segment.start)
         self._index = IndexWriter(segment, (), self._disk)
         self._durable.publish(self.durable)
 

@@ -40,12 +40,15 @@ class Course:
         Raises JournalCorrupt where the frames do not reach as far as they must, CursorMismatch
         when the journal has been cut below what was read here, NotFound, StorageError.
         """
+        if end.segment is None or end.segment.age < self.segment.name.age:
+            return  # DURABLE lags behind what a reader may take while no writer lives
         for following in self._ahead(segments):
             if self.segment.name == end.segment:
                 break
             yield from self._to(following.previous_end)
             self._enter(following)
-        yield from self._to(end.offset)
+        if self._walk.mark.offset < end.offset:
+            yield from self._to(end.offset)
 
     def _ahead(self, segments: Sequence[Segment]) -> Sequence[Segment]:
         """The segments after this one, which retention may have removed once it was read."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from google_crc32c import value as crc32c
 
-from trainstate.journal.disk import OS, Disk, storage_errors
+from trainstate.journal.disk import OS, Disk, storage_errors, write_exactly
 from trainstate.journal.layout import Layout, SegmentName
 
 MAGIC = b"\x89TSD\r\n\x1a\n"
@@ -80,7 +80,7 @@ class DurableFile:
 
     def publish(self, durable: Durable) -> None:
         """Say how far the journal is durable. Raises OSError."""
-        self._disk.pwrite(self._fd, encode(self._uuid, durable), 0)
+        write_exactly(self._disk, self._fd, encode(self._uuid, durable), 0)
 
     def close(self) -> None:
         self._disk.close(self._fd)

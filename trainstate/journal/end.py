@@ -36,15 +36,14 @@ class Survey(NamedTuple):
 def survey(
     layout: Layout, uuid: bytes, known: dict[SegmentName, Segment], disk: Disk = OS
 ) -> Survey:
-    """Find the segments and the end. Adds the headers that it read to `known`.
+    """Find the segments and the end.
 
     The order matters beside a live writer: what DURABLE names is there when the listing is made.
     Raises JournalCorrupt when the chain of segments is broken, StorageError.
     """
     live = writer_lives(layout.lock, disk)
     durable = read_durable(layout, uuid, disk)
-    segments = chain_of(layout, uuid, list_segments(layout, disk), known, disk)
-    known.update((segment.name, segment) for segment in segments)
+    segments = known_chain(layout, uuid, known, disk)
     check_last(layout, segments[-1] if segments else None, durable)
     if not segments:
         return Survey([], End(1, None, 0, 0, live), None)
@@ -57,9 +56,27 @@ def survey(
     return found
 
 
+def known_chain(
+    layout: Layout, uuid: bytes, known: dict[SegmentName, Segment], disk: Disk = OS
+) -> list[Segment]:
+    """The segments of the journal, oldest first; reads only the headers that are not in `known`."""
+    segments = chain_of(layout, uuid, list_segments(layout, disk), known, disk)
+    known.update((segment.name, segment) for segment in segments)
+    return segments
+
+
 def durable_end(durable: Durable) -> End:
     """The end that DURABLE names, while a writer lives."""
     return End(durable.next_seq, durable.segment, durable.offset, durable.chain, live=True)
+
+
+def _start(last: Segment, durable: Durable | None, disk: Disk) -> Mark | None:
+    """The last place that the index knows and DURABLE vouches for: frames before it are not needed."""
+    if durable is None or durable.segment != last.name:
+        return None
+    with Walk(last, disk=disk) as walk:
+        marks = [block.after for block in load_index(walk) if block.end <= durable.offset]
+    return marks[-1] if marks else None
 
 
 def _end(name: SegmentName, mark: Mark, live: bool) -> End:
@@ -69,12 +86,9 @@ def _end(name: SegmentName, mark: Mark, live: bool) -> End:
 def _walk_to_end(
     layout: Layout, segments: list[Segment], durable: Durable | None, live: bool, disk: Disk
 ) -> Survey:
-    """Find the end by the frames themselves, from the last that the index knows."""
+    """Find the end by the frames themselves."""
     last = segments[-1]
-    with Walk(last, disk=disk) as walk:
-        blocks = load_index(walk)
-    start = blocks[-1].after if blocks else None
-    ending = find_ending(last, durable, disk, start)
+    ending = find_ending(last, durable, disk, _start(last, durable, disk))
     if live:
         # DURABLE tells nothing: the newest frame proves what is before it, and no more.
         return Survey(segments, _end(last.name, ending.newest, live), None)

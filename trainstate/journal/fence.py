@@ -1,7 +1,7 @@
 """FENCE: who is the newest writer. Each opening for writing claims the next epoch, durably.
 
-Claims are serialised by a lock on IDENTITY (which is never replaced), held for the few milliseconds
-of a claim and never for longer; so no two writers ever share an epoch.
+Openings are serialised by a lock on IDENTITY (which is never replaced), held from the claim until the
+writer is ready; so no two writers share an epoch, and none recovers what a newer one already writes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def read_fence(layout: Layout, disk: Disk = OS) -> Claim:
 
 @contextmanager
 def claiming(layout: Layout, disk: Disk) -> Iterator[None]:
-    """Hold the lock that serialises claims. Raises JournalLocked, OSError."""
+    """Hold the lock that serialises openings. Raises JournalLocked, OSError."""
     fd = lock.acquire(layout.identity, _CLAIM_TIMEOUT_S, disk)
     if fd is None:
         raise JournalLocked(
@@ -63,15 +63,15 @@ class Fence:
 
     __slots__ = ("_disk", "_fd", "_inode", "_layout", "epoch", "owner")
 
-    def __init__(self, layout: Layout, owner: str, disk: Disk, *, above: int = 0) -> None:
-        """Claim the epoch after FENCE's and after `above`; call it within `claiming`.
+    def __init__(self, layout: Layout, owner: str, disk: Disk) -> None:
+        """Claim the epoch after FENCE's; call it within `claiming`.
 
         Raises JournalCorrupt, OSError.
         """
         self._layout = layout
         self._disk = disk
         self.owner = " ".join(owner.split())
-        self.epoch = max(read_fence(layout, disk).epoch, above) + 1
+        self.epoch = read_fence(layout, disk).epoch + 1
         text = render_text({"epoch": self.epoch, "owner": self.owner})
         self._inode = replace_file(layout.fence, text, disk)
         self._fd = disk.open(layout.fence, os.O_RDONLY)

@@ -163,16 +163,16 @@ class IndexWriter:
         self._at = encoded_size(blocks)
         self._pending: list[Frame] = []
         self._pending_start = blocks[-1].end if blocks else SEGMENT_HEADER_SIZE
-        self._fd = self._start(index_path(segment))
+        self._fd: int | None = None
+        self._start(index_path(segment))
 
-    def _start(self, path: Path) -> int | None:
+    def _start(self, path: Path) -> None:
         try:
-            fd = self._disk.open(path, os.O_RDWR | os.O_CREAT)
-            self._disk.truncate(fd, self._at)
-            write_exactly(self._disk, fd, self._header, 0)
+            self._fd = self._disk.open(path, os.O_RDWR | os.O_CREAT)
+            self._disk.truncate(self._fd, self._at)
+            write_exactly(self._disk, self._fd, self._header, 0)
         except OSError:
-            return None
-        return fd
+            self._abandon()
 
     def add(self, frame: Frame) -> None:
         """Take up a durable frame."""

@@ -12,7 +12,7 @@ from trainstate.journal.disk import Disk
 from trainstate.journal.end import Survey
 from trainstate.journal.frame import Frame
 from trainstate.journal.index import Block, load_index
-from trainstate.journal.segment import Mark, Segment
+from trainstate.journal.segment import Mark, Segment, with_successors
 from trainstate.journal.walk import Walk
 
 Pick = Callable[[Walk, Block], Iterator[Frame]]
@@ -62,7 +62,7 @@ def through_indexes(found: Survey, first_seq: int, pick: Pick, disk: Disk) -> It
 
 def _stretches(found: Survey) -> Iterator[tuple[Segment, int, int]]:
     """Each segment up to the end of the journal, the offset where it ends, and the seq after it."""
-    for segment, following in zip(found.segments, [*found.segments[1:], None], strict=True):
+    for segment, following in with_successors(found.segments):
         if segment.name == found.end.segment or following is None:
             yield segment, found.end.offset, found.end.next_seq
             return

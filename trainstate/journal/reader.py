@@ -7,19 +7,18 @@ yield it yields or raises. Between two calls it keeps only the headers of segmen
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from trainstate.errors import NotFound
-from trainstate.journal.active import Position
 from trainstate.journal.course import Course
 from trainstate.journal.disk import OS, Disk
-from trainstate.journal.end import End, Survey, survey
+from trainstate.journal.end import End, Survey, known_chain, survey
 from trainstate.journal.frame import Frame
 from trainstate.journal.layout import Layout, SegmentName, read_identity
 from trainstate.journal.lookup import of_stream, since, through_indexes
-from trainstate.journal.segment import Segment
+from trainstate.journal.segment import Position, Segment
 
 
 class Reader:
@@ -51,7 +50,8 @@ class Reader:
     @property
     def first_seq(self) -> int:
         """Where history begins: 1, or more after retention."""
-        return _first_seq(self.survey())
+        segments = known_chain(self._layout, self.uuid, self._headers, self._disk)
+        return first_seq(segments)
 
     def frames(self, from_seq: int | None = None, until_seq: int | None = None) -> Iterator[Frame]:
         """The frames that hold entries with from_seq <= seq < until_seq.
@@ -71,7 +71,7 @@ class Reader:
             raise found.damage
 
     def _check_begin(self, found: Survey, from_seq: int | None) -> int:
-        begin = _first_seq(found)
+        begin = first_seq(found.segments)
         if from_seq is None or from_seq >= begin:
             return from_seq or begin
         raise NotFound(
@@ -105,7 +105,7 @@ class Reader:
     def frames_since(self, time_ns: int) -> Iterator[Frame]:
         """The frames that hold entries of that time or later. Raises like `frames_of`."""
         found = self.survey()
-        for frame in through_indexes(found, _first_seq(found), since(time_ns), self._disk):
+        for frame in through_indexes(found, first_seq(found.segments), since(time_ns), self._disk):
             if frame.count and frame.time_max >= time_ns:
                 yield frame
         if found.damage:
@@ -123,8 +123,9 @@ class Reader:
         raise NotFound(f"seq {seq} is not recorded yet", path=self.path)
 
 
-def _first_seq(found: Survey) -> int:
-    return found.segments[0].name.first_seq if found.segments else 1
+def first_seq(segments: Sequence[Segment]) -> int:
+    """Where a history of these segments begins."""
+    return segments[0].name.first_seq if segments else 1
 
 
 def is_journal(path: str | os.PathLike[str]) -> bool:

@@ -71,7 +71,6 @@ class Ending(NamedTuple):
     data_end: int  # after the last non-zero byte of the file
     verdict: Verdict
     reason: str
-    later: Mark | None  # before the first valid frame behind damage
 
     @property
     def tear(self) -> Tear | None:
@@ -102,17 +101,15 @@ def find_ending(
     segment: Segment, durable: Durable | None, disk: Disk, start: Mark | None = None
 ) -> Ending:
     """Walk the last segment from `start` to the end of its frames and judge what follows."""
-    durable_here = durable is not None and durable.segment == segment.name
-    durable_end = durable.offset if durable and durable_here else 0
+    durable_end = durable.offset if durable and durable.segment == segment.name else 0
     with Walk(segment, start, disk) as walk:
-        newest = walk.mark
-        before = walk.mark
+        newest = before = walk.mark
         for _ in walk.until(walk.size()):
             newest, before = before, walk.mark
         mark = walk.mark
         data_end, later = examine_rest(walk)
     verdict, reason = judge_end(mark.offset, durable_end, data_end, later.offset if later else None)
-    return Ending(segment, mark, newest, data_end, verdict, reason, later)
+    return Ending(segment, mark, newest, data_end, verdict, reason)
 
 
 def examine_rest(walk: Walk) -> tuple[int, Mark | None]:
@@ -273,7 +270,7 @@ def begin_after(
         if rest := disk.pread(fd, data_end - mark.offset, mark.offset):
             replace_file(layout.quarantine / f"{segment.path.name}@{mark.offset}", rest, disk)
         name = SegmentName(mark.next_seq, epoch)
-        made = create(layout, segment.uuid, name, (segment, mark), size, disk)
+        made = create(layout, segment.uuid, name, (segment.name, mark), size, disk)
         disk.truncate(fd, mark.offset)
     finally:
         disk.close(fd)

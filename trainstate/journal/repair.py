@@ -17,9 +17,9 @@ from trainstate.journal import lock
 from trainstate.journal.disk import OS, Disk, replace_file, storage_errors
 from trainstate.journal.fence import Fence, claiming, read_fence
 from trainstate.journal.index import IndexWriter, index_path
-from trainstate.journal.layout import FORMAT_VERSION, Layout, render_text
+from trainstate.journal.layout import FORMAT_VERSION, Layout, SegmentName, render_text
 from trainstate.journal.recover import begin_after
-from trainstate.journal.segment import HEADER_SIZE, Mark, Segment, find_chain, list_segments
+from trainstate.journal.segment import HEADER_SIZE, Mark, Segment, create, find_chain, list_segments
 from trainstate.journal.verify import Report, journal_uuid, sound_chain, verify
 from trainstate.journal.walk import Walk
 from trainstate.journal.writer import Writer
@@ -92,7 +92,7 @@ def _newest_epoch(layout: Layout, uuid: bytes, disk: Disk) -> int:
 def _give_up(layout: Layout, report: Report, accept_loss: bool, disk: Disk) -> list[str]:
     """End the journal before the first damage."""
     lost = report.damages[0]
-    kept = report.end.next_seq - 1 if report.end else 0
+    kept = report.end.next_seq - 1 if report.end else _before_history(layout, disk)
     if not accept_loss:
         raise JournalCorrupt(
             f"{lost.why}; repairing gives up every entry after seq {kept}",
@@ -102,21 +102,37 @@ def _give_up(layout: Layout, report: Report, accept_loss: bool, disk: Disk) -> l
         )
     uuid, _ = journal_uuid(layout, disk)
     chain, _ = sound_chain(layout, uuid, disk)
-    ended = [segment for segment in chain if report.end and segment.name == report.end.segment]
+    end = report.end
+    ended = next((one for one in chain if end and one.name == end.segment), None)
     with claiming(layout, disk):
         fence = Fence(layout, _OWNER, disk)
-    fence.close()
-    if ended and report.end:
-        mark = Mark(report.end.offset, report.end.chain, report.end.next_seq)
-        _end_at(layout, ended[0], mark, fence.epoch, disk)
-    done = _set_aside(layout, ended[0] if ended else None, fence.epoch, disk)
+        fence.close()
+        if end and ended:
+            _end_at(layout, ended, Mark(end.offset, end.chain, end.next_seq), fence.epoch, disk)
+        else:
+            _begin_again(layout, uuid, fence.epoch, disk)
+        done = _set_aside(layout, ended, fence.epoch, disk)
     return [*done, f"the journal ends after seq {kept}; what was behind it is in quarantine"]
+
+
+def _before_history(layout: Layout, disk: Disk) -> int:
+    return min(list_segments(layout, disk), default=SegmentName(1, 0)).first_seq - 1
 
 
 def _end_at(layout: Layout, segment: Segment, mark: Mark, epoch: int, disk: Disk) -> None:
     with Walk(segment, disk=disk) as walk:
         size = walk.size()
     _, fd = begin_after(layout, segment, mark, size, epoch, HEADER_SIZE, disk)
+    disk.close(fd)
+
+
+def _begin_again(layout: Layout, uuid: bytes, epoch: int, disk: Disk) -> None:
+    """Nothing is left: the next entry gets the seq where the oldest segment began."""
+    oldest = min(list_segments(layout, disk), default=SegmentName(1, 0))
+    name = SegmentName(oldest.first_seq, epoch)
+    before = Mark(HEADER_SIZE, 0, oldest.first_seq)
+    previous = None if oldest.first_seq == 1 else (oldest, before)
+    _, fd = create(layout, uuid, name, previous, HEADER_SIZE, disk)
     disk.close(fd)
 
 

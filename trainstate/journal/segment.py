@@ -7,8 +7,9 @@ a named segment without a valid header is damage and never the trace of a crash.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
@@ -33,6 +34,14 @@ class Mark(NamedTuple):
     offset: int
     chain: int  # chain value before the frame that starts here
     next_seq: int
+
+
+class Position(NamedTuple):
+    """A place in a journal's history: everything up to `seq`, proven by the chain value there."""
+
+    seq: int  # the last entry; 0 at the beginning
+    epoch: int  # of its writer; tells people, proves nothing
+    chain: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +128,7 @@ def create(
     layout: Layout,
     uuid: bytes,
     name: SegmentName,
-    previous: tuple[Segment, Mark] | None,
+    previous: tuple[SegmentName, Mark] | None,
     size: int,
     disk: Disk,
 ) -> tuple[Segment, int]:
@@ -128,7 +137,7 @@ def create(
     It is durable, and so is its name, before this returns. Raises OSError.
     """
     before, mark = previous if previous else (None, Mark(0, 0, name.first_seq))
-    header = _encode_header(uuid, name, before.name if before else None, mark.offset, mark.chain)
+    header = _encode_header(uuid, name, before, mark.offset, mark.chain)
     path = layout.segment(name)
     temporary = path.with_name(path.name + ".tmp")
     fd = disk.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
@@ -149,7 +158,11 @@ def create(
 def list_segments(layout: Layout, disk: Disk = OS) -> list[SegmentName]:
     """Every segment in the directory, strays too, oldest first."""
     with storage_errors(layout.segments, "list the segments"):
-        names = map(SegmentName.parse, disk.listdir(layout.segments))
+        try:
+            files = disk.listdir(layout.segments)
+        except FileNotFoundError:
+            return []  # a journal that is being created
+        names = (SegmentName.parse(file) for file in files)
         return sorted((name for name in names if name), key=lambda name: name.age)
 
 
@@ -181,6 +194,13 @@ def chain_of(
     if name is not None:
         _check_oldest_gone(layout, name, present)
     return chain[::-1]
+
+
+def with_successors(chain: Sequence[Segment]) -> Iterator[tuple[Segment, Segment | None]]:
+    """Each segment and the one after it; None for the last."""
+    yield from pairwise(chain)
+    if chain:
+        yield chain[-1], None
 
 
 def _check_same_journal(segment: Segment, uuid: bytes) -> None:

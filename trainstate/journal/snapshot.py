@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from google_crc32c import value as crc32c
 
-from trainstate.journal.active import Position
 from trainstate.journal.disk import OS, Disk, replace_file, storage_errors
 from trainstate.journal.layout import Layout, read_identity
-from trainstate.journal.segment import find_chain
+from trainstate.journal.segment import Position, find_chain
 
 MAGIC = b"\x89TSN\r\n\x1a\n"
 _KEPT = 2

@@ -22,7 +22,14 @@ from trainstate.journal.index import decode_blocks, encode_header, fits, index_p
 from trainstate.journal.layout import Layout, SegmentName, read_identity
 from trainstate.journal.lock import writer_lives
 from trainstate.journal.recover import Tear, Verdict, examine_rest, judge_end, later_frame
-from trainstate.journal.segment import Mark, Segment, chain_of, list_segments, read_header
+from trainstate.journal.segment import (
+    Mark,
+    Segment,
+    chain_of,
+    list_segments,
+    read_header,
+    with_successors,
+)
 from trainstate.journal.walk import Walk
 
 Progress = Callable[[int], object]
@@ -113,6 +120,7 @@ class _Verifier:
         self._live = writer_lives(layout.lock, disk)
         self._uuid = b""
         self._durable: Durable | None = None
+        self._lost = False  # behind the first damage
 
     def run(self) -> Report:
         self._uuid, damaged_identity = journal_uuid(self._layout, self._disk)
@@ -122,7 +130,7 @@ class _Verifier:
         self._check_fence()
         chain, errors = sound_chain(self._layout, self._uuid, self._disk)
         self._report.segments = len(chain)
-        for segment, following in zip(chain, [*chain[1:], None], strict=True):
+        for segment, following in with_successors(chain):
             self._check_segment(segment, following, is_cut_off=bool(errors))
         self._check_missing(chain, errors)
         self._find_strays(chain, errors)
@@ -152,6 +160,7 @@ class _Verifier:
                 self._report.damages.append(
                     Damage(segment.path, walk.mark.offset, walk.mark.next_seq, last_lost, why)
                 )
+                self._lost = True
                 index.give_up()
                 if later is None:
                     break
@@ -176,7 +185,7 @@ class _Verifier:
             report.bytes += frame.end - frame.offset
             index.add(frame)
             self._progress(frame.next_seq - 1)
-        if report.ok:
+        if not self._lost:
             offset, chain, next_seq = walk.mark
             report.end = End(next_seq, walk.segment.name, offset, chain, self._live)
             report.durable_lag = max(0, next_seq - (self._durable.next_seq if self._durable else 1))
@@ -194,10 +203,10 @@ class _Verifier:
     def _judge_last(self, walk: Walk, limit: int) -> tuple[Mark | None, str, int | None] | None:
         durable = self._durable
         here = durable if durable and durable.segment == walk.segment.name else None
-        data_end, later = examine_rest(walk)
         offset = walk.mark.offset
         if self._live and offset >= limit:
             return None
+        data_end, later = examine_rest(walk)
         verdict, why = judge_end(
             offset, here.offset if here else 0, data_end, later.offset if later else None
         )
@@ -213,11 +222,16 @@ class _Verifier:
         lacking = durable and (not chain or durable.segment.age > chain[-1].name.age)
         last_lost = durable.next_seq - 1 if durable and lacking else None
         end = self._report.end
+        first = end.next_seq if end else self._oldest_seq()
         for error in errors:
-            self._damage(error, end.next_seq if end else 1, last_lost)
+            self._damage(error, first, last_lost)
         if durable and lacking and not errors:
             error = JournalCorrupt("segment is missing", path=self._layout.segment(durable.segment))
-            self._damage(error, end.next_seq if end else 1, last_lost)
+            self._damage(error, first, last_lost)
+
+    def _oldest_seq(self) -> int:
+        names = list_segments(self._layout, self._disk)
+        return min((name.first_seq for name in names), default=1)
 
     def _find_strays(self, chain: Sequence[Segment], errors: Sequence[JournalCorrupt]) -> None:
         ours = {segment.name for segment in chain}

@@ -3,12 +3,14 @@
 Who may write is decided in three steps, each durable before the next: the lock (who lives), FENCE
 (who is newest), the segment (where the newest writes). `open` goes lock, FENCE, segment; `take_over`
 goes FENCE, segment, lock, so that at every moment an older writer is kept out of the newest segment,
-either by the lock or because the segment is not its own.
+either by the lock or because the segment is not its own. All three steps are taken under the lock of
+`claiming`: a writer that is opening never changes what a newer one already writes.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Condition, Lock
 from types import TracebackType
@@ -17,14 +19,15 @@ from uuid import uuid4
 
 from trainstate.errors import Fenced, JournalLocked, NotAJournal, UsageError
 from trainstate.journal import lock
-from trainstate.journal.active import Active, Position
+from trainstate.journal.active import Active
 from trainstate.journal.disk import OS, Disk, replace_file, storage_errors
 from trainstate.journal.durable import Durable
 from trainstate.journal.fence import Fence, claiming, read_fence
 from trainstate.journal.frame import Chunk
 from trainstate.journal.group import GroupCommit, Ticket
 from trainstate.journal.layout import FORMAT_VERSION, Layout, read_identity, render_text
-from trainstate.journal.recover import Resume, Tear, resume
+from trainstate.journal.recover import Resume, resume
+from trainstate.journal.segment import Position
 
 SEGMENT_BYTES_MAX = 64 << 20
 _OFFSET_MAX = (1 << 32) - 1
@@ -34,21 +37,28 @@ class Writer:
     """The one writer of a journal. Thread-safe. Made by `open` or `take_over`."""
 
     def __init__(
-        self, layout: Layout, fence: Fence, lock_fd: int, active: Active, uuid: bytes, disk: Disk
+        self,
+        layout: Layout,
+        uuid: bytes,
+        fence: Fence,
+        lock_fd: int,
+        found: Resume,
+        segment_bytes_max: int,
+        disk: Disk,
     ) -> None:
         self._layout = layout
         self._fence = fence
         self._lock_fd = lock_fd
-        self._active = active
         self._disk = disk
-        self._news = Condition()
+        self._active = Active(layout, uuid, fence, found, segment_bytes_max, disk)
+        self._group = GroupCommit(self._commit, found.mark.next_seq)
         self._io = Lock()  # held by who writes: the leader of the group commit, or `roll`
+        self._news = Condition()
         self._closed = False
         self._over = False
-        self._group = GroupCommit(self._commit, active.mark.next_seq)
-        self.durable = active.durable
+        self.durable = self._active.durable
         self.uuid = uuid
-        self.recovered: Tear | None = None
+        self.recovered = found.tear
 
     @classmethod
     def open(
@@ -66,21 +76,22 @@ class Writer:
         JournalLocked (names the owner), JournalCorrupt, StorageError.
         """
         layout = _layout(path, segment_bytes_max)
-        with storage_errors(layout.root, "open the journal"):
+        with storage_errors(layout.root, "open the journal"), ExitStack() as undo:
             _prepare(layout, disk)
             lock_fd = _lock(layout, lock_timeout_s, disk)
-            try:
-                uuid = _identity(layout, disk)
-                with claiming(layout, disk):
-                    _check_lock(layout, lock_fd, disk)
-                    fence = Fence(layout, owner, disk)
+            undo.callback(disk.close, lock_fd)
+            uuid = _identity(layout, disk)
+            with claiming(layout, disk):
+                _check_lock(layout, lock_fd, disk)
+                fence = Fence(layout, owner, disk)
+                undo.callback(fence.close)
                 found = resume(
                     layout, uuid, fence.epoch, segment_bytes_max, same_segment=True, disk=disk
                 )
-                return cls._begin(layout, uuid, fence, lock_fd, found, segment_bytes_max, disk)
-            except BaseException:
-                disk.close(lock_fd)
-                raise
+                undo.callback(disk.close, found.fd)
+                writer = cls(layout, uuid, fence, lock_fd, found, segment_bytes_max, disk)
+            undo.pop_all()
+        return writer
 
     @classmethod
     def take_over(
@@ -93,37 +104,24 @@ class Writer:
     ) -> Self:
         """Become the writer of a journal whose writer hangs: that one is Fenced from here on.
 
-        Nothing that it acknowledged is lost. Raises what `open` raises; Fenced when a third writer
-        took over meanwhile.
+        Nothing that it acknowledged is lost. Raises what `open` raises, JournalLocked only while
+        another process is opening the journal.
         """
         layout = _layout(path, segment_bytes_max)
         uuid = read_identity(layout)
-        with storage_errors(layout.root, "take the journal over"):
+        with storage_errors(layout.root, "take the journal over"), ExitStack() as undo:
             with claiming(layout, disk):
                 fence = Fence(layout, owner, disk)
-            _prepare_directories(layout, disk)
-            found = resume(
-                layout, uuid, fence.epoch, segment_bytes_max, same_segment=False, disk=disk
-            )
-            with claiming(layout, disk):
-                fence.check()
+                undo.callback(fence.close)
+                _prepare_directories(layout, disk)
+                found = resume(
+                    layout, uuid, fence.epoch, segment_bytes_max, same_segment=False, disk=disk
+                )
+                undo.callback(disk.close, found.fd)
                 lock_fd = _replace_lock(layout, disk)
-            return cls._begin(layout, uuid, fence, lock_fd, found, segment_bytes_max, disk)
-
-    @classmethod
-    def _begin(
-        cls,
-        layout: Layout,
-        uuid: bytes,
-        fence: Fence,
-        lock_fd: int,
-        found: Resume,
-        segment_bytes_max: int,
-        disk: Disk,
-    ) -> Self:
-        active = Active(layout, uuid, fence, found, segment_bytes_max, disk)
-        writer = cls(layout, fence, lock_fd, active, uuid, disk)
-        writer.recovered = found.tear
+                undo.callback(disk.close, lock_fd)
+                writer = cls(layout, uuid, fence, lock_fd, found, segment_bytes_max, disk)
+            undo.pop_all()
         return writer
 
     @property
@@ -236,11 +234,10 @@ class Writer:
     def _release(self) -> None:
         self._group.fail(UsageError("the writer is closed", path=self.path))
         self._publish(over=True)
-        for close in (self._active.close, self._fence.close, self._close_lock):
-            close()
-
-    def _close_lock(self) -> None:
-        self._disk.close(self._lock_fd)
+        with ExitStack() as closing:  # the lock last, whatever happens before
+            closing.callback(self._disk.close, self._lock_fd)
+            closing.callback(self._fence.close)
+            closing.callback(self._active.close)
 
     def __enter__(self) -> Self:
         return self
@@ -264,18 +261,29 @@ _FRESH = {"IDENTITY.tmp", "writer.lock"}  # what a creation that was killed may 
 
 
 def _prepare(layout: Layout, disk: Disk) -> None:
-    """Make the directory; refuse one that is something else."""
-    if layout.root.is_dir():
-        if not layout.identity.exists() and not _FRESH.issuperset(disk.listdir(layout.root)):
-            raise NotAJournal(
-                "the directory holds something else",
-                path=layout.root,
-                hint="name an empty or a new directory",
-            )
+    """Make the directory; refuse a path that is something else."""
+    if layout.identity.exists():
         return
-    layout.root.parent.mkdir(parents=True, exist_ok=True)
-    layout.root.mkdir(exist_ok=True)
-    disk.sync_dir(layout.root.parent)
+    if layout.root.exists():
+        if layout.root.is_dir() and _FRESH.issuperset(disk.listdir(layout.root)):
+            disk.sync_dir(layout.root.parent)  # a creation that was killed may not have come to it
+            return
+        raise NotAJournal(
+            "holds something else than a journal",
+            path=layout.root,
+            hint="name an empty or a new directory",
+        )
+    _make_directory(layout.root, disk)
+
+
+def _make_directory(path: Path, disk: Disk) -> None:
+    """Make a directory and those above it, each durable in the one above."""
+    if path.exists():
+        return
+    _make_directory(path.parent, disk)
+    with suppress(FileExistsError):
+        disk.mkdir(path)
+    disk.sync_dir(path.parent)
 
 
 def _lock(layout: Layout, timeout_s: float, disk: Disk) -> int:
@@ -301,6 +309,9 @@ def _identity(layout: Layout, disk: Disk) -> bytes:
 
 def _prepare_directories(layout: Layout, disk: Disk) -> None:
     missing = [path for path in layout.directories if not path.exists()]
+    if missing:
+        # A creation that was killed may have left IDENTITY's name in memory only.
+        disk.sync_dir(layout.root)
     for path in missing:
         disk.mkdir(path)
     if missing:

@@ -11,8 +11,14 @@ from typing import Any
 DATA = Path(__file__).parents[2] / "data"
 REAL_LOG = DATA / "event_EXPORT_TRAIN_STATE.ray-2.60.0.log"
 SHAPES = DATA / "ray_export_shape_variants.json"
-# Every log of a real Ray wheel we ship, rotated ones by the name of the newest file.
+# Every log of a real Ray wheel we ship, rotated ones by the newest of their files.
 REAL_LOGS = [REAL_LOG, *sorted((DATA / "ray_logs").glob("**/*.log"))]
+
+
+def log_name(path: Path) -> str:
+    """`schema-1.ray-2.44.1`, or for a rotated log the name of its folder."""
+    return path.parent.name if path.parent.parent.name == "ray_logs" else path.stem
+
 
 START_NS = 1795221788123456789
 RUN_ID = "c61d30b0e7624fe7a4c2"

@@ -12,6 +12,7 @@ from tests.integrations.ray_export.log import (
     RUN_ID,
     Log,
     at,
+    log_name,
     pair,
     raw,
     to_finished,
@@ -68,14 +69,16 @@ def imported(events):
     return [one.line_imported for one in events if one.HasField("line_imported")]
 
 
-@pytest.mark.parametrize("path", REAL_LOGS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", REAL_LOGS, ids=log_name)
 def test_a_real_log(desk, path):
     """Every line of a log that Ray wrote is taken in, with one LineImported in its place."""
-    lines = list(read(path))
-    counts = desk.take(path)
+    lines = [line for file in siblings(path) for line in read(file)]
+    counts = desk.take(*siblings(path))
     whole = [line for line in lines if line.raw.endswith(b"}")]
     assert (len(whole), 0) == (counts.imported, counts.known)
     assert len(lines) - len(whole) == counts.rejected
+    ended = {RunStatus.FINISHED, RunStatus.ERRORED, RunStatus.ABORTED}
+    assert ended & {desk.run(parse(line.raw).run_id).status for line in whole}
     expected = [json.loads(line.raw)["event_id"] for line in whole]
     assert expected == [line.ray_event_id for line in imported(desk.events())]
 

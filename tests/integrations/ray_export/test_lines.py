@@ -12,6 +12,7 @@ from tests.integrations.ray_export.log import (
     RUN_ID,
     attempt_data,
     envelope,
+    log_name,
     raw,
     run_data,
 )
@@ -20,7 +21,7 @@ from trainstate.integrations.ray_export.lines import LineRefused, parse
 RUN, ATTEMPT = "EXPORT_TRAIN_RUN", "EXPORT_TRAIN_RUN_ATTEMPT"
 
 
-@pytest.mark.parametrize("path", REAL_LOGS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", REAL_LOGS, ids=log_name)
 def test_every_line_of_a_real_log_parses(path):
     """No line that a Ray wheel wrote is refused, but for one cut off when Ray was killed."""
     lines = path.read_bytes().splitlines(keepends=True)
