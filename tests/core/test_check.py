@@ -465,3 +465,10 @@ def test_replacement_of_a_group():
         },
         irregular=[],
     )
+
+
+@pytest.mark.parametrize("workers", [-1, 1_000_001, 2**31 - 1])
+def test_an_attempt_of_an_impossible_size_is_refused(workers):
+    """One event cannot make a fold build billions of replica groups."""
+    planned = event(e.AttemptPlanned(num_workers=workers, replica_group_size=1), "a1")
+    given(event(e.RunOpened()), event(e.RunCreated())).when(planned).refused("workers")

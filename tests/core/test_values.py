@@ -98,3 +98,9 @@ def test_what_has_no_exact_value_is_refused(value):
 def test_a_kind_of_the_future_reads_as_none():
     """An unknown kind of value is not an error."""
     assert None is from_value(s.Value.FromString(b"\xa2\x1f\x00"))
+
+
+@pytest.mark.parametrize("digits", ["", "twelve", "1" * 5000])
+def test_digits_python_does_not_read_come_back_as_they_are(digits):
+    """A view never fails on what is recorded."""
+    assert digits == from_value(s.Value(big_int=digits))

@@ -17,6 +17,7 @@ from trainstate.errors import (
     NotFound,
 )
 from trainstate.store import EVENT_BYTES_MAX, History, Store, until_seq, until_time
+from trainstate.v1 import event_pb2 as e
 
 
 @pytest.fixture
@@ -134,6 +135,22 @@ def test_an_oversized_event_is_refused(store: Store) -> None:
     with pytest.raises(EventTooLarge, match=str(EVENT_BYTES_MAX)):
         store.append("r1", 1, 2, [big(EVENT_BYTES_MAX)])
     assert 2 == store.state("r1").run_seq
+
+
+@pytest.mark.parametrize("levels", [20, 40, 60, 500])
+def test_an_event_too_deep_to_be_read_back_is_refused(store: Store, levels: int) -> None:
+    """Protobuf writes what it then does not read: such an event is refused, all others are read."""
+    begin(store)
+    event = e.Event(time_unix_nano=SECOND)
+    value = event.checkpoint_committed.metrics.entries.add(key="deep").value
+    for _ in range(levels):
+        value = value.list.values.add()
+    try:
+        store.append("r1", 1, 2, [event])
+    except EventTooLarge as refused:
+        assert levels > 40
+        assert "deeper" in refused.message
+    assert (3 if levels <= 40 else 2) == len(list(store.history.events()))
 
 
 def test_a_large_append_is_split_at_events(store: Store) -> None:

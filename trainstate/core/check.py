@@ -45,6 +45,8 @@ _AFTER_THE_END = frozenset(
         "foreign_status_observed",
     }
 )
+# More than any cluster has; it bounds what one event can make a fold build.
+WORKERS_MAX = 1_000_000
 _BEFORE_THE_CREATION = frozenset({"run_opened", "run_created", "line_imported"})
 _ATTEMPT_ENDS = frozenset(int(status) for status in AttemptStatus if status.is_terminal)
 
@@ -114,6 +116,8 @@ def _attempt_planned(run: Run, event: e.Event, kind: str, planned: e.AttemptPlan
         # Only another system plans an attempt again that could not be started (A6.3).
         return f"attempt {event.attempt_id} exists"
     workers, size = planned.num_workers, planned.replica_group_size
+    if workers > WORKERS_MAX:
+        return f"{workers} workers are more than {WORKERS_MAX}"
     if workers < 0 or size < 0 or (size and workers % size):
         return f"{workers} workers do not make replica groups of {size}"
     return ""

@@ -52,6 +52,13 @@ def from_map(values: s.ValueMap) -> dict[str, Any]:
     return {entry.key: from_value(entry.value) for entry in values.entries}
 
 
+def _big_int(digits: str) -> int | str:
+    try:
+        return int(digits)
+    except ValueError:  # no decimal number, or more digits than Python reads: as it is written
+        return digits
+
+
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "null": lambda _: None,
     "bool": bool,
@@ -61,5 +68,5 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "bytes": bytes,
     "list": lambda items: [from_value(item) for item in items.values],
     "map": from_map,
-    "big_int": int,
+    "big_int": _big_int,
 }

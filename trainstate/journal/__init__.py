@@ -82,7 +82,8 @@ A header of 52 bytes, then a stream table, then the body.
 where `prev` is 4 bytes: the chain value before this frame. The chain value after a frame is its body
 CRC. The chain value before the first frame of a segment is the `chain` of the segment's header. So a
 stale or misplaced frame never validates: its place in its segment and its whole past are in the CRC.
-Lengths are bounded before anything is allocated.
+Lengths are bounded before anything is allocated. The rules of the table bind writers; a reader accepts a
+frame by its bounds, its two CRCs and its first_seq (that must be the next seq), and trusts the rest.
 
 One frame, one write, one fdatasync. A frame is written only when the one before it is durable;
 therefore **a valid frame proves everything before it durable**. A clean close appends a closing frame

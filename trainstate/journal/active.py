@@ -112,7 +112,11 @@ class Active:
         self._fence.check()
         name = SegmentName(self.mark.next_seq, self._fence.epoch)
         previous = self._segment.name, self.mark
-        segment, fd = create(self._layout, self._uuid, name, previous, size, self._disk)
+        try:
+            segment, fd = create(self._layout, self._uuid, name, previous, size, self._disk)
+        except FileNotFoundError:
+            self._fence.check()  # a newer writer clears away what has no name yet
+            raise
         self._disk.truncate(self._fd, self.mark.offset)
         self._close_segment()
         self._segment, self._fd, self._size = segment, fd, size

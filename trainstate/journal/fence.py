@@ -34,10 +34,12 @@ def read_fence(layout: Layout, disk: Disk = OS) -> Claim:
     try:
         data = layout.fence.read_bytes()
     except FileNotFoundError as error:
-        if layout.segments.exists() and disk.listdir(layout.segments):
-            hint = f"trainstate repair {layout.root}"
-            raise JournalCorrupt("FENCE is missing", path=layout.fence, hint=hint) from error
-        return Claim(0, "")
+        if not (layout.segments.exists() and disk.listdir(layout.segments)):
+            return Claim(0, "")
+        if layout.fence.exists():
+            return read_fence(layout, disk)  # made just now, by the journal's first writer
+        hint = f"trainstate repair {layout.root}"
+        raise JournalCorrupt("FENCE is missing", path=layout.fence, hint=hint) from error
     fields = parse_text(data, layout.fence)
     return Claim(int(fields["epoch"]), fields["owner"])
 

@@ -141,7 +141,7 @@ def _after_damaged_checksum(walk: Walk) -> Mark | None:
 
 
 def _by_magic(walk: Walk, data_end: int) -> Mark | None:
-    offset = walk.mark.offset + 1
+    offset = walk.mark.offset
     while offset < data_end:
         block = walk.block(offset, _BLOCK_BYTES)
         at = block.find(MAGIC)

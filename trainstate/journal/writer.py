@@ -265,7 +265,9 @@ def _prepare(layout: Layout, disk: Disk) -> None:
     if layout.identity.exists():
         return
     if layout.root.exists():
-        if layout.root.is_dir() and _FRESH.issuperset(disk.listdir(layout.root)):
+        found = disk.listdir(layout.root) if layout.root.is_dir() else ["."]
+        # Another process may have given it its IDENTITY just now.
+        if layout.identity.name in found or _FRESH.issuperset(found):
             disk.sync_dir(layout.root.parent)  # a creation that was killed may not have come to it
             return
         raise NotAJournal(

@@ -16,6 +16,10 @@ from trainstate.v1 import event_pb2 as e
 # An event over this is refused: what is larger belongs in a file that an event names.
 EVENT_BYTES_MAX = 256 * 1024
 
+# Protobuf reads messages nested up to 100 deep, and writes deeper ones. A level takes two bytes or more,
+# so an event up to this size cannot be too deep.
+_SHALLOW_BYTES = 190
+
 _BATCH_EVENTS_TAG = b"\x0a"
 
 
@@ -51,12 +55,22 @@ def encode(event: e.Event) -> bytes:
     """
     body = event.SerializeToString()
     if len(body) > EVENT_BYTES_MAX:
-        raise EventTooLarge(
-            f"{event.WhichOneof('payload')} of {len(body)} bytes; the limit is {EVENT_BYTES_MAX}",
-            run_id=event.run_id,
-            hint="keep large values in a file and name it in the event",
-        )
-    return _BATCH_EVENTS_TAG + _varint(len(body)) + body
+        raise _too_large(event, f"of {len(body)} bytes; the limit is {EVENT_BYTES_MAX}")
+    encoded = _BATCH_EVENTS_TAG + _varint(len(body)) + body
+    if len(body) > _SHALLOW_BYTES:
+        try:
+            e.Batch.FromString(encoded)
+        except ProtobufDecodeError as error:
+            raise _too_large(event, "is nested deeper than it could be read back") from error
+    return encoded
+
+
+def _too_large(event: e.Event, why: str) -> EventTooLarge:
+    return EventTooLarge(
+        f"{event.WhichOneof('payload')} {why}",
+        run_id=event.run_id,
+        hint="keep large values in a file and name it in the event",
+    )
 
 
 @lru_cache(maxsize=4096)
