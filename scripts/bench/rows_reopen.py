@@ -10,10 +10,11 @@ from pathlib import Path
 from making import run_id
 from measuring import Row, alternate, at_most, timed
 
-from trainstate.store import History, Store
+from trainstate.store import Store
 
 _SMALL = 100_000
 _PER_RUN = 1000
+_RUN_BYTES = 124_860
 # Writes runs until it is told how many, and dies without closing.
 _WRITE = """
 import os, signal, sys
@@ -24,20 +25,32 @@ store = Store.open(sys.argv[1], segment_bytes_max=int(sys.argv[3]))
 fill(store, range(int(sys.argv[2]) // 1000), 1000)
 os.kill(os.getpid(), signal.SIGKILL)
 """
+_REOPEN = """
+import os, signal, sys, time
+from trainstate.store import Store
+start = time.perf_counter()
+store = Store.open(sys.argv[1])
+print(time.perf_counter() - start, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def reopen_rows(folder: Path, events: int) -> list[Row]:
     """Both journals end in a killed writer; their last segments are equally full."""
-    # A segment holds exactly the small journal, and the large one is a multiple of it.
-    segment = 16 * 1024 * 1024
+    # A segment is closed after 60 runs of 1,000 events: 100 runs leave 40 in the last segment, and so
+    # do 1,000 and 10,000 runs.
+    segment = int(58.5 * _RUN_BYTES * 8 / 7)
     large, small = folder / "large", folder / "small"
     for path, count in ((large, events), (small, _SMALL)):
         _write(path, count, segment)
     again, first = alternate(5, lambda: _reopen(large), lambda: _reopen(small))
     runs = events // _PER_RUN
-    one, other = alternate(
-        9, lambda: timed(lambda: _read(large, runs // 2)), lambda: timed(lambda: _read(small, 50))
-    )
+    with Store.open(large) as much, Store.open(small) as little:
+        one, other = alternate(
+            99,
+            lambda: timed(lambda: _read(much, runs // 2)),
+            lambda: timed(lambda: _read(little, 50)),
+        )
     against = f"the same with {_SMALL:,} events"
     return [
         at_most(f"reopen after a kill, {events:,} events", again, first, against, 1.3, "s"),
@@ -52,13 +65,14 @@ def _write(path: Path, events: int, segment: int) -> None:
 
 
 def _reopen(path: Path) -> float:
-    """Opens for writing, as after a kill: what a clean close leaves is taken away first."""
-    opened: list[Store] = []
-    seconds = timed(lambda: opened.append(Store.open(path)))
-    opened[0].close()
-    return seconds
+    """Opens for writing after a kill, in a process that is then killed in its turn."""
+    killed = subprocess.run(
+        [sys.executable, "-c", _REOPEN, str(path)], capture_output=True, text=True, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL, killed
+    return float(killed.stdout)
 
 
-def _read(path: Path, number: int) -> None:
-    events = list(History(path).events_of(run_id(number)))
+def _read(store: Store, number: int) -> None:
+    events = list(store.events_of(run_id(number)))
     assert len(events) == _PER_RUN, len(events)

@@ -43,18 +43,21 @@ def since(time_ns: int) -> Pick:
     return pick
 
 
-def through_indexes(found: Survey, first_seq: int, pick: Pick, disk: Disk) -> Iterator[Frame]:
-    """What `pick` takes from the indexed blocks from `first_seq` on, and all frames not indexed.
+def through_indexes(
+    found: Survey, first_seq: int, until_seq: int, pick: Pick, disk: Disk
+) -> Iterator[Frame]:
+    """What `pick` takes from the indexed blocks of first_seq <= seq < until_seq, and all frames that
+    are not indexed, of the segments that may hold such entries.
 
     Raises JournalCorrupt for a damaged frame that it meets, NotFound, StorageError.
     """
     for segment, limit, next_seq in _stretches(found):
-        if next_seq <= first_seq:
+        if next_seq <= first_seq or segment.name.first_seq >= until_seq:
             continue
         with Walk(segment, disk=disk) as walk:
             blocks = [block for block in load_index(walk) if block.end <= limit]
             for block in blocks:
-                if block.next_seq > first_seq:
+                if block.next_seq > first_seq and block.first_seq < until_seq:
                     yield from pick(walk, block)
             walk.mark = blocks[-1].after if blocks else segment.start
             yield from walk.all_until(limit)

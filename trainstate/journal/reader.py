@@ -89,23 +89,28 @@ class Reader:
                 if frame.count:
                     yield frame
 
-    def frames_of(self, stream: int, from_seq: int | None = None) -> Iterator[Frame]:
-        """The frames that hold entries of a stream, found through the indexes.
+    def frames_of(
+        self, stream: int, from_seq: int | None = None, until_seq: int | None = None
+    ) -> Iterator[Frame]:
+        """The frames with entries of a stream with from_seq <= seq < until_seq, through the indexes.
 
-        Raises like `frames`; damage to frames that are not of the stream may go unnoticed.
+        Segments outside the range are not touched. Raises like `frames`; damage to frames that are not
+        of the stream may go unnoticed.
         """
         found = self.survey()
         first = self._check_begin(found, from_seq)
-        for frame in through_indexes(found, first, of_stream(stream), self._disk):
-            if stream in frame.streams and frame.next_seq > first:
+        until = found.end.next_seq if until_seq is None else until_seq
+        for frame in through_indexes(found, first, until, of_stream(stream), self._disk):
+            if stream in frame.streams and frame.next_seq > first and frame.first_seq < until:
                 yield frame
-        if found.damage:
+        if found.damage and until >= found.end.next_seq:
             raise found.damage
 
     def frames_since(self, time_ns: int) -> Iterator[Frame]:
         """The frames that hold entries of that time or later. Raises like `frames_of`."""
         found = self.survey()
-        for frame in through_indexes(found, first_seq(found.segments), since(time_ns), self._disk):
+        begin, end = first_seq(found.segments), found.end.next_seq
+        for frame in through_indexes(found, begin, end, since(time_ns), self._disk):
             if frame.count and frame.time_max >= time_ns:
                 yield frame
         if found.damage:

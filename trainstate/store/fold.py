@@ -55,6 +55,11 @@ class Fold:
         evolve(resident.run, event)
         self.advance(resident, seq, seq)
 
+    def extent(self, run_id: str) -> range:
+        """The positions between which all events of a run are; empty for an unknown one."""
+        known = self.runs.get(run_id) or self.archived.get(run_id)
+        return range(known.first_seq, known.last_seq + 1) if known else range(0)
+
     def take(self, run_id: str) -> Resident:
         """The run, made resident: from memory, from the archive, or new."""
         resident = self.runs.get(run_id)

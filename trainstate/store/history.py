@@ -30,33 +30,39 @@ class History:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.uuid = Reader(self.path).uuid
+        self._reader = Reader(self.path)
+        self.uuid = self._reader.uuid
 
     @property
     def end(self) -> End:
         """Where the journal ends now."""
-        return Reader(self.path).end
+        return self._reader.end
 
     @property
     def first_seq(self) -> int:
         """Where its history begins: 1, or more after retention."""
-        return Reader(self.path).first_seq
+        return self._reader.first_seq
 
     def events(self, from_seq: int | None = None) -> Iterator[Recorded]:
         """Every event from a position on, or from where history begins.
 
         Raises NotFound for a position before that, JournalCorrupt when it comes to damage.
         """
-        return recorded(Reader(self.path).frames(from_seq), from_seq)
+        return recorded(self._reader.frames(from_seq), from_seq)
 
-    def events_of(self, run_id: str, from_seq: int | None = None) -> Iterator[Recorded]:
-        """The events of one run, found through the index. Raises as `events` does."""
-        frames = Reader(self.path).frames_of(stream_of(run_id), from_seq)
+    def events_of(
+        self, run_id: str, from_seq: int | None = None, until_seq: int | None = None
+    ) -> Iterator[Recorded]:
+        """The events of one run, found through the index. Raises as `events` does.
+
+        Who knows that they are in from_seq <= seq < until_seq spares looking elsewhere.
+        """
+        frames = self._reader.frames_of(stream_of(run_id), from_seq, until_seq)
         return (one for one in recorded(frames, from_seq) if one.event.run_id == run_id)
 
     def since(self, time_ns: int) -> Iterator[Recorded]:
         """Events of that time or later, of whichever run, in journal order."""
-        frames = Reader(self.path).frames_since(time_ns)
+        frames = self._reader.frames_since(time_ns)
         return (one for one in recorded(frames) if one.event.time_unix_nano >= time_ns)
 
     def tail(self, from_seq: int | None = None) -> Tail:

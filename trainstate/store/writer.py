@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -19,7 +19,7 @@ from trainstate.core.freeze import FOLD_VERSION, copy
 from trainstate.errors import ConcurrencyError, Fenced, NotFound, TrainstateError
 from trainstate.journal import SEGMENT_BYTES_MAX, Ticket, Writer, save_snapshot
 from trainstate.store.archive import Archive
-from trainstate.store.events import chunks, encode, stream_of
+from trainstate.store.events import Recorded, chunks, encode, stream_of
 from trainstate.store.fold import Resident
 from trainstate.store.history import ARCHIVE_NAME, History
 from trainstate.v1 import event_pb2 as e
@@ -142,6 +142,17 @@ class Store:
             ticket.wait()
         return state
 
+    def events_of(self, run_id: str) -> Iterator[Recorded]:
+        """The events of one run, all of them durable. Raises NotFound as `append` does."""
+        with self._lock:
+            extent = self._fold.extent(run_id)
+            ticket = self._ticket
+        if not extent:
+            raise self._not_opened(run_id)
+        if ticket is not None:
+            ticket.wait()
+        return self.history.events_of(run_id, extent.start, extent.stop)
+
     def summaries(self) -> list[v.RunSummary]:
         """The list of runs, in the order they began."""
         with self._lock:
@@ -167,7 +178,10 @@ class Store:
     def _opened(self, run_id: str) -> Resident:
         if run_id in self._fold.runs or run_id in self._fold.archived:
             return self._fold.take(run_id)
-        raise NotFound(
+        raise self._not_opened(run_id)
+
+    def _not_opened(self, run_id: str) -> NotFound:
+        return NotFound(
             "nobody opened this run", path=self.writer.path, run_id=run_id, hint="open_run first"
         )
 
@@ -222,7 +236,7 @@ class Store:
             self._ticket.wait()
         stored = [
             one
-            for one in self.history.events_of(run.run_id, resident.first_seq)
+            for one in self.history.events_of(run.run_id, resident.first_seq, resident.last_seq + 1)
             if expected <= one.event.run_seq <= expected + len(events)
         ]
         time_ns = 0

@@ -147,7 +147,7 @@ class Importer:
         except NotFound:
             taken = _Taken(initial(run_id), ())
         else:
-            events = [one.event for one in self._store.history.events_of(run_id)]
+            events = [one.event for one in self._store.events_of(run_id)]
             lines = [one.line_imported for one in events if one.HasField("line_imported")]
             taken = _Taken(run, lines)
         self._runs[run_id] = taken
