@@ -61,11 +61,12 @@ def _run_created(run: Run, event: e.Event, created: e.RunCreated) -> None:
     run.controller_actor_id = created.controller_actor_id
     run.controller_log_path = created.controller_log_path
     run.start_time_ns = created.start_time_ns or event.time_unix_nano
-    run.settings = own(created.settings) if created.HasField("settings") else None
-    run.provenance = own(created.provenance) if created.HasField("provenance") else None
-    run.framework_versions = [own(version) for version in created.framework_versions]
-    run.run_panels = [own(panel) for panel in created.run_panels]
-    run.worker_panels = [own(panel) for panel in created.worker_panels]
+    mine = own(created)  # one copy, of which the run keeps the parts
+    run.settings = mine.settings if mine.HasField("settings") else None
+    run.provenance = mine.provenance if mine.HasField("provenance") else None
+    run.framework_versions = list(mine.framework_versions)
+    run.run_panels = list(mine.run_panels)
+    run.worker_panels = list(mine.worker_panels)
 
 
 def _controller_started(run: Run, event: e.Event, started: e.ControllerStarted) -> None:
@@ -74,7 +75,7 @@ def _controller_started(run: Run, event: e.Event, started: e.ControllerStarted) 
 
 
 def _framework_versions(run: Run, event: e.Event, recorded: e.FrameworkVersionsRecorded) -> None:
-    run.framework_versions = [own(version) for version in recorded.versions]
+    run.framework_versions = list(own(recorded).versions)
 
 
 def _run_moved(run: Run, event: e.Event, payload: Any) -> None:

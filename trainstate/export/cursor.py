@@ -69,11 +69,22 @@ class Cursor:
         text, end, crc = data.partition(b"\n")
         if crc != _crc_line(text + end):
             raise _damaged(path)
-        fields: dict[str, Any] = json.loads(text)
-        if fields.pop("format") != _FORMAT:
+        try:
+            fields: dict[str, Any] = json.loads(text)
+            version = fields.pop("format")
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise _damaged(path) from error
+        if version != _FORMAT:
             raise UnsupportedFormat(
                 "a newer trainstate wrote this cursor", path=path, hint="upgrade trainstate"
             )
+        try:
+            return cls._of(fields)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _damaged(path) from error
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> Self:
         if fields["mark"] is not None:
             fields["mark"] = bytes.fromhex(fields["mark"])
         if fields["in_flight"] is not None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from trainstate.errors import Fenced, JournalCorrupt, JournalLocked
 from trainstate.journal import lock
 from trainstate.journal.disk import OS, Disk, replace_file
-from trainstate.journal.layout import Layout, parse_text, render_text
+from trainstate.journal.layout import Layout, not_ours, parse_text, render_text
 
 _CLAIM_TIMEOUT_S = 5.0
 
@@ -41,7 +41,10 @@ def read_fence(layout: Layout, disk: Disk = OS) -> Claim:
         hint = f"trainstate repair {layout.root}"
         raise JournalCorrupt("FENCE is missing", path=layout.fence, hint=hint) from error
     fields = parse_text(data, layout.fence)
-    return Claim(int(fields["epoch"]), fields["owner"])
+    try:
+        return Claim(int(fields["epoch"]), fields["owner"])
+    except (KeyError, ValueError) as error:
+        raise not_ours(layout.fence) from error
 
 
 @contextmanager

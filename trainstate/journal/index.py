@@ -113,7 +113,7 @@ def decode_blocks(data: bytes, segment: Segment) -> list[Block]:
     blocks: list[Block] = []
     at, expected = HEADER_SIZE, SEGMENT_HEADER_SIZE
     while block := _decode_block(data, at, _seed(header)):
-        if block.start != expected:
+        if block.start != expected or block.end <= block.start:
             break
         blocks.append(block)
         at, expected = at + block.encoded_size, block.end

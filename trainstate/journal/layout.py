@@ -103,8 +103,16 @@ def parse_text(data: bytes, path: Path) -> dict[str, str]:
     cut = data.rfind(b"crc32c ")
     if cut < 0 or data[cut:] != f"crc32c {crc32c(data[:cut]):08x}\n".encode():
         raise JournalCorrupt("checksum does not fit", path=path, hint=verify_hint(path.parent))
-    lines = data[:cut].decode().splitlines()
-    return dict(line.split(" ", 1) for line in lines)
+    try:
+        lines = data[:cut].decode().splitlines()
+        return dict(line.split(" ", 1) for line in lines)
+    except ValueError as error:
+        raise not_ours(path) from error
+
+
+def not_ours(path: Path) -> JournalCorrupt:
+    """The error for a file with a right checksum that no version of ours would write."""
+    return JournalCorrupt("it does not say what it must", path=path, hint=verify_hint(path.parent))
 
 
 def read_identity(layout: Layout) -> bytes:
@@ -119,10 +127,14 @@ def read_identity(layout: Layout) -> bytes:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NotAJournal("no journal here", path=layout.root) from error
     fields = parse_text(data, layout.identity)
-    if fields["format"] != str(FORMAT_VERSION):
+    version = fields.get("format")
+    if version != str(FORMAT_VERSION):
         raise UnsupportedFormat(
-            f"journal format {fields['format']}, this version reads {FORMAT_VERSION}",
+            f"journal format {version}, this version reads {FORMAT_VERSION}",
             path=layout.root,
             hint="upgrade trainstate",
         )
-    return bytes.fromhex(fields["uuid"])
+    try:
+        return bytes.fromhex(fields["uuid"])
+    except (KeyError, ValueError) as error:
+        raise not_ours(layout.identity) from error

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import google_crc32c
+from google.protobuf.message import DecodeError
 
 from trainstate.v1 import view_pb2 as v
 
@@ -78,7 +79,10 @@ def read(path: Path, uuid: bytes, extent: Extent) -> list[v.RunSummary] | None:
     records = list(_records(data))
     if (records[-1][1] if records else google_crc32c.value(uuid)) != extent.crc:
         return None
-    return [v.RunSummary.FromString(body) for body, _ in records]
+    try:
+        return [v.RunSummary.FromString(body) for body, _ in records]
+    except DecodeError:
+        return None
 
 
 def _records(data: bytes) -> Iterator[tuple[bytes, int]]:

@@ -30,6 +30,13 @@ class Recorded(NamedTuple):
     event: e.Event
 
 
+class EventBatch(NamedTuple):
+    """The events of one frame, and the position of the first."""
+
+    first_seq: int
+    events: Sequence[e.Event]
+
+
 Include = Callable[[Recorded], bool]
 
 
@@ -108,12 +115,16 @@ def recorded(frames: Iterable[Frame], from_seq: int | None = None) -> Iterator[R
 
     Raises DecodeError for a body that is no Batch or holds another number of events than it should.
     """
-    for frame in frames:
-        events = _parse(frame)
-        first = frame.first_seq
+    for first, events in batches(frames):
         skip = max(0, (from_seq or 0) - first)
         for index in range(skip, len(events)):
             yield Recorded(first + index, events[index])
+
+
+def batches(frames: Iterable[Frame]) -> Iterator[EventBatch]:
+    """The events of frames, frame by frame. Raises as `recorded` does."""
+    for frame in frames:
+        yield EventBatch(frame.first_seq, _parse(frame))
 
 
 def _parse(frame: Frame) -> Sequence[e.Event]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from trainstate.core import Run, evolve, initial
 from trainstate.core.freeze import from_proto, to_proto
-from trainstate.store.events import Recorded
+from trainstate.store.events import Recorded, EventBatch
 from trainstate.v1 import view_pb2 as v
 
 ENDED_KEPT = 64
@@ -47,6 +47,15 @@ class Fold:
         """Applies recorded events, in order."""
         for recorded in events:
             self.apply(recorded)
+
+    def apply_batch(self, batch: EventBatch) -> None:
+        """Applies the events of a frame: what `apply_all` does, for long histories."""
+        resident = None
+        for seq, event in enumerate(batch.events, batch.first_seq):
+            if resident is None or resident.run.run_id != event.run_id:
+                resident = self.take(event.run_id)
+            evolve(resident.run, event)
+            self.advance(resident, seq, seq)
 
     def apply(self, recorded: Recorded) -> None:
         """Applies one recorded event."""

@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
 
+from google.protobuf.message import DecodeError
+
 from trainstate.core import Run, evolve, initial
 from trainstate.core.freeze import FOLD_VERSION
 from trainstate.errors import NotFound
 from trainstate.journal import End, Reader, Tail, load_snapshot
 from trainstate.store import archive
 from trainstate.store.archive import Extent
-from trainstate.store.events import Include, Recorded, recorded, stream_of, until_seq
+from trainstate.store.events import Include, Recorded, batches, recorded, stream_of, until_seq
 from trainstate.store.fold import Fold
 from trainstate.v1 import view_pb2 as v
 
@@ -90,11 +92,15 @@ class History:
     def fold(self, progress: Progress | None = None) -> Fold:
         """The state of every run, from the newest snapshot that fits and the events after it."""
         fold, _ = self.restored()
-        for one in self.events(fold.seq + 1 if fold.seq else None):
-            fold.apply(one)
-            if progress is not None:
-                progress(one.seq)
+        self.catch_up(fold, progress)
         return fold
+
+    def catch_up(self, fold: Fold, progress: Progress | None = None) -> None:
+        """Applies to a fold what the journal holds after it. A fold stands at the end of a frame."""
+        for batch in batches(self._reader.frames(fold.seq + 1 if fold.seq else None)):
+            fold.apply_batch(batch)
+            if progress is not None:
+                progress(fold.seq)
 
     def fold_until(self, include: Include, progress: Progress | None = None) -> Fold:
         """The state of every run as of `include`: each run's own longest prefix of what it lets in."""
@@ -124,7 +130,10 @@ class History:
         found = load_snapshot(self.path, FOLD_VERSION)
         if found is None:
             return fold, None
-        snapshot = v.Snapshot.FromString(found.body)
+        try:
+            snapshot = v.Snapshot.FromString(found.body)
+        except DecodeError:
+            return fold, None  # a cache that another program wrote
         extent = Extent(snapshot.archive_size_bytes, snapshot.archive_crc32c)
         ended = archive.read(self.path / ARCHIVE_NAME, self.uuid, extent)
         if ended is None:

@@ -60,8 +60,7 @@ class Store:
         self._fold, extent = self.history.restored()
         self._archive = Archive(writer.path / ARCHIVE_NAME, writer.uuid, extent)
         self._fold.on_archive = self._archive.append
-        seq = self._fold.seq
-        self._fold.apply_all(self.history.events(seq + 1 if seq else None))
+        self.history.catch_up(self._fold)
 
     @classmethod
     def open(
