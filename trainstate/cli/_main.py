@@ -104,9 +104,18 @@ def boundary() -> Iterator[None]:
     except TrainstateError as error:
         _end(str(error), error.hint, error.exit_code)
     except OSError as error:
+        _give_up_stdout()
         number = error.errno or 0
         code = EXIT_USAGE if number in _USAGE_ERRNOS else EXIT_PROBLEM
         _end(_os_message(error), _HINTS.get(number), code)
+
+
+def _give_up_stdout() -> None:
+    """What could not be printed is dropped, so that Python does not try again at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _end(message: str, hint: str | None, code: int) -> None:

@@ -19,7 +19,8 @@ _COLUMNS = (
 
 
 def show_runs(listed: Sequence[Listed], as_json: bool) -> None:
-    """Prints the runs, oldest first in each journal; one JSON object per line for programs."""
+    """Prints the runs in the order they began; one JSON object per line for programs."""
+    listed = sorted(listed, key=_began)
     if as_json:
         for one in listed:
             _render.emit({**plain_summary(one.summary), "journal": str(one.history.path)})
@@ -28,6 +29,10 @@ def show_runs(listed: Sequence[Listed], as_json: bool) -> None:
         _render.table(_COLUMNS, [_row(one, several) for one in listed])
     else:
         _render.say("no runs")
+
+
+def _began(listed: Listed) -> int:
+    return listed.summary.start_time_ns or listed.summary.time_ns
 
 
 def _row(listed: Listed, several: bool) -> tuple[Any, ...]:

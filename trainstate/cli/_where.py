@@ -93,15 +93,20 @@ def histories_at(root: Root, position: Position | None) -> list[History]:
     return root.journals
 
 
+_ID_DIGITS_MIN = 6
+
+
 def find_attempt(run: Run, text: str | None) -> Attempt | None:
     """The attempt of that number, id or prefix; without one, the newest. Raises NotFound."""
     if text is None:
         return run.attempt
+    # A short whole number is a number, and never the beginning of an id.
+    by_number = text.isdecimal() and len(text) < _ID_DIGITS_MIN
     fits = [
         attempt
         for attempt in run.attempts
         if str(attempt.number) == text or attempt.attempt_id == text
-    ] or [attempt for attempt in run.attempts if attempt.attempt_id.startswith(text)]
+    ] or [a for a in run.attempts if a.attempt_id.startswith(text) and not by_number]
     if len(fits) == 1:
         return fits[0]
     named = ", ".join(f"{attempt.number} ({attempt.attempt_id})" for attempt in fits[:5])

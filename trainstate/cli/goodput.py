@@ -24,7 +24,7 @@ _COLOURS = {"productive": "green", "lost": "red"}
 def goodput(prefix: str, journal: Path | None, as_json: bool) -> None:
     """Show where the time of a run went.
 
-    From its first event to its end, or to its newest event. The buckets sum exactly to the wall time.
+    From its start to its end, or to its newest event. The buckets sum exactly to the wall time.
     """
     found = open_root(journal).find(prefix)
     with _render.progress("reading") as advance:

@@ -29,6 +29,9 @@ class Status(IntEnum):
         self.is_terminal = is_terminal
         return self
 
+    def __str__(self) -> str:
+        return self.name
+
 
 class RunStatus(Status):
     """The one run machine (design section 5); Ray's run statuses are a projection of it."""

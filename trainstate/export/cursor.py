@@ -252,7 +252,7 @@ def _mismatch(history: History, what: str) -> CursorMismatch:
     return CursorMismatch(
         f"{what}; nothing was sent",
         path=history.path,
-        hint="name the journal that was exported before, or export to another target",
+        hint="use the journal and target of that cursor, or another --cursor for another export",
     )
 
 

@@ -60,7 +60,11 @@ class Store:
         self._fold, extent = self.history.restored()
         self._archive = Archive(writer.path / ARCHIVE_NAME, writer.uuid, extent)
         self._fold.on_archive = self._archive.append
-        self.history.catch_up(self._fold)
+        try:
+            self.history.catch_up(self._fold)
+        except BaseException:
+            self._archive.close()
+            raise
 
     @classmethod
     def open(

@@ -1,7 +1,7 @@
 """Which events put a line into Ray's `event_EXPORT_TRAIN_STATE.log`, and that line.
 
 An imported run gets exactly one line per `LineImported`: our rendering in the schema version it came in,
-with the residue applied, so that it is the line that was read, but for its event id. A live run gets
+with the residue applied, so that it is the line that was read, event id and all. A live run gets
 one where Ray writes one: for a run status that Ray has, for the framework versions, for the status of an
 attempt; and one for each completed replacement of a replica group.
 """
@@ -82,8 +82,10 @@ def _imported(event: e.Event, imported: e.LineImported, run: Run) -> dict[str, A
             run_id=event.run_id,
             hint="import the log again into a new journal",
         )
-    # The residue never touches the id: it was made against a rendering with the id of the line read.
-    line = _line(event, imported.timestamp_s, imported.source_type, data)
+    # With the id of the line read: who imports it again finds that the line is known.
+    line = ray_line.envelope(
+        imported.ray_event_id, imported.timestamp_s, imported.source_type, data
+    )
     return json_patch.apply(line, json.loads(imported.residue)) if imported.residue else line
 
 
