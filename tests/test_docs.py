@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,3 +79,12 @@ def test_what_a_page_points_to_exists(page):
     assert [link for link in links if not (page.parent / link).exists()] == []
     scripts = set(re.findall(r"\bscripts/[a-z][\w/-]*\b(?![./\w])", text))
     assert [name for name in sorted(scripts) if not os.access(ROOT / name, os.X_OK)] == []
+
+
+def test_the_python_of_the_readme_runs(tmp_path):
+    """As it stands there, in an empty folder; it prints what its comment says."""
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert re.findall(r"print.*# (\w+)", code) == ran.stdout.split()
