@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from trainstate.core import Run, evolve, initial
 from trainstate.core.freeze import from_proto, to_proto
-from trainstate.store.events import Recorded, EventBatch
+from trainstate.store.events import EventBatch, Recorded
 from trainstate.v1 import view_pb2 as v
 
 ENDED_KEPT = 64
