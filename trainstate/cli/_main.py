@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module, metadata
+from io import TextIOWrapper
 from typing import Any, NamedTuple
 
 import click
@@ -83,10 +84,20 @@ class Main(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the command line and ends the process with its exit code."""
+        _make_streams_safe()
         with boundary():
             # Not standalone, so that click's own errors end at the same boundary as ours.
             code = super().main(*args, **{**kwargs, "standalone_mode": False})
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _make_streams_safe() -> None:
+    """Closed standard streams lead nowhere, and what an encoding lacks is escaped."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # for the whole process
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
@@ -129,7 +140,8 @@ def _tell(label: str, colour: str, text: str) -> None:
     # click leaves colours out where standard error is no terminal; NO_COLOR is ours to honour.
     color = False if os.environ.get("NO_COLOR") else None
     click.secho(label, fg=colour, nl=False, err=True, color=color)
-    click.echo(text, err=True)
+    # What a log or a path says may hold what a terminal takes for a command.
+    click.echo("".join(c if c.isprintable() else "�" for c in text), err=True)
 
 
 def _hint_of_click(error: click.ClickException) -> str:

@@ -67,7 +67,7 @@ def count(number: int, noun: str) -> str:
 
 def short(identity: str) -> str:
     """As much of an id as is mostly enough to name it."""
-    return identity[:12]
+    return clean(identity[:12])
 
 
 def word(enum: IntEnum) -> str:

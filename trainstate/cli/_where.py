@@ -46,7 +46,12 @@ class Position(NamedTuple):
 
 def home() -> Path:
     """`$TRAINSTATE_HOME`, or `~/.trainstate`."""
-    return Path(os.environ.get("TRAINSTATE_HOME") or Path.home() / ".trainstate")
+    try:
+        return Path(os.environ.get("TRAINSTATE_HOME") or Path.home() / ".trainstate")
+    except RuntimeError as error:
+        raise UsageError(
+            "there is no home directory", hint="set TRAINSTATE_HOME, or name --journal PATH"
+        ) from error
 
 
 def open_root(journal: Path | None) -> Root:

@@ -85,7 +85,7 @@ def _pump(
 
 def _option(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    if not equals:
+    if not equals or name == "target":
         raise UsageError(f"--option {text!r} is not NAME=VALUE", hint="trainstate export --help")
     return name, value
 

@@ -79,8 +79,14 @@ def _told(damage: Damage) -> str:
     )
 
 
+def _nothing(damage: Damage) -> bool:
+    """Whether only a closing frame is damaged: the range of lost entries is empty."""
+    first, last = damage.first_seq_lost, damage.last_seq_lost
+    return first is not None and last is not None and last < first
+
+
 def _lost(damage: Damage) -> str:
-    if damage.first_seq_lost is None:
+    if damage.first_seq_lost is None or _nothing(damage):
         return "no seq lost"
     if damage.last_seq_lost is None:
         return f"seq {damage.first_seq_lost} and whatever followed lost"

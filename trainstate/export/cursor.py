@@ -177,7 +177,7 @@ class CursorFile:
 
 def cursor_path(journal: Path, exporter: str, target: str) -> Path:
     """Where a journal keeps the cursor of an exporter and its target."""
-    digest = blake2b(target.encode(), digest_size=8).hexdigest()
+    digest = blake2b(os.fsencode(target), digest_size=8).hexdigest()
     return journal / "cursor" / f"{exporter}-{digest}{_SUFFIX}"
 
 

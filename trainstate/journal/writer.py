@@ -296,7 +296,7 @@ def _lock(layout: Layout, timeout_s: float, disk: Disk) -> int:
     raise JournalLocked(
         f"{owner} writes this journal, waited {timeout_s:g} s",
         path=layout.root,
-        hint="retry later, or end that process; take_over() if it hangs for good",
+        hint="retry later, or end that process; reading needs no lock",
     )
 
 

@@ -52,7 +52,9 @@ def until_time(time_ns: int) -> Include:
 
 def stream_of(run_id: str) -> int:
     """The journal stream of a run: 64 bits of BLAKE2b of its id."""
-    return int.from_bytes(blake2b(run_id.encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        blake2b(run_id.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "little"
+    )
 
 
 def encode(event: e.Event) -> bytes:

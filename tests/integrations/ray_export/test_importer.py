@@ -21,7 +21,15 @@ from tests.integrations.ray_export.log import (
 )
 from trainstate.core import RunStatus, WorkerStatus
 from trainstate.core.freeze import freeze
-from trainstate.integrations.ray_export import Counts, Importer, Rejects, read, siblings
+from trainstate.errors import UsageError
+from trainstate.integrations.ray_export import (
+    Counts,
+    Importer,
+    Rejects,
+    SourceLine,
+    read,
+    siblings,
+)
 from trainstate.integrations.ray_export.deltas import deltas
 from trainstate.integrations.ray_export.lines import parse
 from trainstate.store import Store
@@ -216,16 +224,15 @@ def test_a_run_of_ours_takes_no_lines(desk):
 
 
 def test_no_reject_file_without_rejects(desk):
-    """The file is made when the first unusable line comes, and is of the newest import."""
-    desk.write(b"garbage")
-    desk.take()
-    assert 1 == len(desk.rejected())
+    """The file is made when the first unusable line comes, and no import empties it."""
     desk.write(*to_running())
     desk.take()
-    assert "" == desk.rejects.read_text()
-    desk.rejects.unlink()
-    desk.take()
     assert not desk.rejects.exists()
+    desk.write(b"garbage")
+    desk.take()
+    desk.write(*to_running())
+    desk.take()
+    assert 1 == len(desk.rejected())
 
 
 # --- flagged, and crashes ---------------------------------------------------------------------------
@@ -279,3 +286,24 @@ def test_a_line_of_4096_workers(desk):
     assert Counts(imported=3, known=0, rejected=0, flagged=0) == desk.take()
     workers = desk.run().attempt.workers
     assert (4096, {WorkerStatus.RUNNING}) == (len(workers), {w.status for w in workers.values()})
+
+
+def test_a_file_that_is_no_reject_file_is_never_touched(tmp_path):
+    """--rejects naming the log itself, or anything else, is refused; nothing is emptied."""
+    other = tmp_path / "precious.log"
+    other.write_bytes(b'{"event_id": "1"}\n')
+    with pytest.raises(UsageError, match="no reject file"):
+        Rejects(other)
+    assert b'{"event_id": "1"}\n' == other.read_bytes()
+
+
+def test_rejects_of_one_import_survive_the_next(tmp_path):
+    """A reject file is added to, a line that is in it is not added again."""
+    path = tmp_path / "rejects.jsonl"
+    for number in (1, 2, 2):
+        rejects = Rejects(path)
+        rejects.add(SourceLine(tmp_path / "a.log", number, b"\xff" * 100_000, 0), "garbage")
+        rejects.close()
+    records = path.read_bytes().splitlines()
+    assert [1, 2] == [json.loads(one)["line"] for one in records]
+    assert 100_000 == json.loads(records[0])["bytes"]

@@ -39,7 +39,14 @@ def deltas(run: Run, line: Line) -> list[e.Event]:
     """
     try:
         read = _READERS[line.source_type](line.data)
-    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+    except (
+        TypeError,
+        ValueError,
+        KeyError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise LineRefused(f"its event_data is not in Ray's form: {error}") from error
     recorder = _Recorder(run, line.timestamp_s * NS_PER_S)
     read(recorder)

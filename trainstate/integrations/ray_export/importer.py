@@ -7,16 +7,17 @@ import finds the state they left, and goes on from there.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import BinaryIO, NamedTuple, Self
 
 import orjson
 
 from trainstate.core import Run, initial
-from trainstate.errors import EventTooLarge, NotFound
+from trainstate.errors import EventTooLarge, NotFound, UsageError
 from trainstate.integrations.ray_export.deltas import NS_PER_S, deltas
 from trainstate.integrations.ray_export.files import SourceLine
 from trainstate.integrations.ray_export.lines import Line, LineRefused, parse
@@ -35,31 +36,63 @@ class Counts(NamedTuple):
     flagged: int
 
 
+# Of a line that cannot be used, this much is kept.
+_TEXT_BYTES_MAX = 64 * 1024
+
+
 class Rejects:
-    """A file of the lines that could not be used, one JSON object each; made when the first comes."""
+    """A file of the lines that could not be used, one JSON object each; made when the first comes.
+
+    It is added to, never emptied, and a line that is in it is not added again. Raises UsageError for a
+    file that holds something else.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.kept: list[str] = []
-        self._file = None if not path.exists() else path.open("wb")
+        self._file: BinaryIO | None = None
+        self._had = _rejects_in(path)
 
     def add(self, line: SourceLine, why: str) -> None:
         """Keeps a line, with its file, number and what is wrong with it."""
+        name = os.fsencode(line.path).decode("utf-8", "backslashreplace")
+        if len(self.kept) < 10:
+            self.kept.append(f"{name}:{line.number}: {why}")
+        text = line.raw[:_TEXT_BYTES_MAX].decode("utf-8", "backslashreplace")
+        kept = {"file": name, "line": line.number, "why": why, "text": text}
+        if len(line.raw) > _TEXT_BYTES_MAX:
+            kept["bytes"] = len(line.raw)
+        self._write(orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE))
+
+    def _write(self, record: bytes) -> None:
+        if record in self._had:
+            return
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("wb")
-        if len(self.kept) < 10:
-            self.kept.append(f"{line.path}:{line.number}: {why}")
-        # surrogateescape keeps bytes that are no UTF-8; JSON escapes them on the way.
-        text = line.raw.decode("utf-8", "backslashreplace")
-        kept = {"file": str(line.path), "line": line.number, "why": why, "text": text}
-        self._file.write(orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE))
+            self._file = self.path.open("ab")
+        self._file.write(record)
         self._file.flush()
 
     def close(self) -> None:
         """Closes the file."""
         if self._file is not None:
             self._file.close()
+
+
+def _rejects_in(path: Path) -> set[bytes]:
+    """The records of a reject file; empty if there is none. Raises UsageError for another file."""
+    try:
+        with path.open("rb") as file:
+            records = list(file)
+    except FileNotFoundError:
+        return set()
+    if records and not records[0].startswith(b'{"file":'):
+        raise UsageError(
+            "it is no reject file of an import, and stays as it is",
+            path=path,
+            hint="name a file that does not exist with --rejects",
+        )
+    return set(records)
 
 
 class _Taken:
@@ -69,7 +102,8 @@ class _Taken:
         self.run = run
         self.opened = False
         self.known = {line.ray_event_id: line.line_crc32c for line in lines}
-        self.newest_s = max((line.timestamp_s for line in lines), default=0)
+        # Of the lines recorded before this import: within it, the order of the file counts.
+        self.newest_s = lines[-1].timestamp_s if lines else 0
 
 
 class Importer:
@@ -127,7 +161,6 @@ class Importer:
         events = deltas(taken.run, line)
         self._submit(taken, before, events)
         taken.known[line.event_id] = line.crc
-        taken.newest_s = line.timestamp_s
         self._counts["flagged"] += any(one.HasField("foreign_status_observed") for one in events)
         return "imported"
 
