@@ -225,3 +225,21 @@ def test_export_of_rays_log(own: Cli, tmp_path: Path):
     assert 0 == own("export", "ray_export_log", "--to", tmp_path / "ray").code
     written = lines(tmp_path / "ray" / "event_EXPORT_TRAIN_STATE.log")
     assert (LINES, lines(LOG)) == (len(written), written)
+
+
+def test_a_lost_identity_is_said_and_restored(imported: Cli):
+    """The segments say which journal they are of."""
+    (imported.journal / "IDENTITY").unlink()
+    verified = imported("verify", imported.journal)
+    assert 1 == verified.code
+    assert "IDENTITY is missing" in verified.out
+    assert 0 == imported("repair", imported.journal).code
+    assert 0 == imported("verify", imported.journal).code
+
+
+def test_a_segment_of_an_epoch_nobody_claimed_is_set_aside(imported: Cli):
+    """A damaged one with the highest epoch does not stop the repair, nor make it start again."""
+    (imported.journal / "seg" / "00000000000000000001-0000000099.seg").touch()
+    assert 1 == imported("verify", imported.journal).code
+    assert 0 == imported("repair", imported.journal, "--accept-loss").code
+    assert 0 == imported("verify", imported.journal).code

@@ -181,7 +181,7 @@ def test_one_writer_at_a_time(tmp_path):
         assert writer_lives(tmp_path / "writer.lock")
         with pytest.raises(JournalLocked, match="the first writes") as caught:
             Writer.open(tmp_path, lock_timeout_s=0.05)
-        assert "take_over" in str(caught.value.hint)
+        assert "retry later" in str(caught.value.hint)
     assert not writer_lives(tmp_path / "writer.lock")
     Writer.open(tmp_path, lock_timeout_s=0).close()
 

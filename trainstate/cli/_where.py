@@ -70,7 +70,8 @@ def journal_paths(journal: Path | None) -> list[Path]:
     Raises NotAJournal if there is none.
     """
     path = _existing(journal or home())
-    if is_journal(path):
+    # Without IDENTITY it is one all the same, for who verifies or repairs it.
+    if is_journal(path) or (path / "seg").is_dir():
         return [path]
     folder = path / "journals" if (path / "journals").is_dir() else path
     found = sorted(one for one in folder.iterdir() if is_journal(one)) if folder.is_dir() else []

@@ -74,6 +74,8 @@ def in_order(files: Iterable[Path]) -> list[Path]:
     """The files and their rotated siblings, each once, oldest first. OSError if one cannot be read."""
     found = list(dict.fromkeys(log for file in files for log in siblings(_base(file))))
     for log in found:
+        if log.is_fifo():
+            raise UsageError("it is a pipe", path=log, hint="write it to a file, and name that")
         log.open("rb").close()
     return found
 

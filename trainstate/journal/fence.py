@@ -68,15 +68,15 @@ class Fence:
 
     __slots__ = ("_disk", "_fd", "_inode", "_layout", "epoch", "owner")
 
-    def __init__(self, layout: Layout, owner: str, disk: Disk) -> None:
-        """Claim the epoch after FENCE's; call it within `claiming`.
+    def __init__(self, layout: Layout, owner: str, disk: Disk, *, above: int = 0) -> None:
+        """Claim the epoch after FENCE's and after `above`; call it within `claiming`.
 
         Raises JournalCorrupt, OSError.
         """
         self._layout = layout
         self._disk = disk
         self.owner = " ".join(owner.split())
-        self.epoch = read_fence(layout, disk).epoch + 1
+        self.epoch = max(read_fence(layout, disk).epoch, above) + 1
         text = render_text({"epoch": self.epoch, "owner": self.owner})
         self._inode = replace_file(layout.fence, text, disk)
         self._fd = disk.open(layout.fence, os.O_RDONLY)

@@ -118,13 +118,18 @@ def not_ours(path: Path) -> JournalCorrupt:
 def read_identity(layout: Layout) -> bytes:
     """The journal's uuid, 16 bytes.
 
-    Raises NotAJournal without an IDENTITY, JournalCorrupt when it is damaged, UnsupportedFormat
-    when a newer version wrote it.
+    Raises NotAJournal without an IDENTITY, JournalCorrupt when it is damaged, or missing beside
+    segments, UnsupportedFormat when a newer version wrote it.
     """
     with storage_errors(layout.identity, "read IDENTITY"):
         try:
             data = layout.identity.read_bytes()
         except (FileNotFoundError, NotADirectoryError) as error:
+            if layout.segments.is_dir() and any(layout.segments.glob("*.seg")):
+                hint = f"trainstate repair {layout.root}"
+                raise JournalCorrupt(
+                    "IDENTITY is missing", path=layout.identity, hint=hint
+                ) from error
             raise NotAJournal("no journal here", path=layout.root) from error
     fields = parse_text(data, layout.identity)
     version = fields.get("format")
