@@ -18,5 +18,5 @@ def test_a_crash_anywhere_loses_no_event_and_exports_each_once(shm: Path) -> Non
     counts: Counter[str] = Counter()
     for done, state in draw.sample(states, 250):
         exports.check(life, done, state, counts)
-    assert counts["in flight"] > 10
-    assert counts["restored"] > 10
+    assert counts["in flight"] > 0
+    assert counts["restored"] > 0

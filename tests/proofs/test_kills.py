@@ -27,7 +27,7 @@ def test_a_writer_killed_anywhere_loses_nothing_it_acknowledged(
     for _ in range(20):
         kills.cycle(draw)
     assert 20 == kills.counts["kills"]
-    assert kills.counts["acknowledgements"] > 100
+    assert kills.counts["acknowledgements"] > 0
 
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.stem)
