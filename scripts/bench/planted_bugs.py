@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -60,19 +61,23 @@ def run_tests(folder: Path, tests: Sequence[str]) -> tuple[int, str]:
         "TRAINSTATE_PROOF_SEED": "1",
     }
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", *tests]
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
     try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_TIMEOUT_S,
-        )
+        printed, _ = process.communicate(timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired:
+        # All of its session: a test may have processes of its own.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
         return _FAILED, "it hangs"
-    return done.returncode, done.stdout + done.stderr
+    return process.returncode, printed
 
 
 @contextmanager

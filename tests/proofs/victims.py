@@ -174,6 +174,7 @@ class Nursery:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._made = 0
+        self._alive: Victim | None = None
         environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'exporters'}"}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.proofs.victims"],
@@ -193,10 +194,13 @@ class Nursery:
         order = {"what": what.__name__, "pipe": str(pipe), "args": args}
         self._process.stdin.write(json.dumps(order, default=str) + "\n")
         self._process.stdin.flush()
-        return Victim(self, pipe)
+        self._alive = Victim(self, pipe)
+        return self._alive
 
     def status(self) -> int:
+        """How the victim ended, once it has."""
         assert self._process.stdout is not None
+        self._alive = None
         return int(self._process.stdout.readline())
 
     def __enter__(self) -> Self:
@@ -208,6 +212,9 @@ class Nursery:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        # A test that failed may have left its victim alive, and nobody waits for that one for ever.
+        if self._alive is not None:
+            self._alive.kill()
         self._process.communicate()
 
 
