@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainstate.journal.disk import Disk, storage_errors, write_exactly
+from trainstate.journal.disk import Disk, closed_on_failure, storage_errors, write_exactly
 from trainstate.journal.durable import Durable, DurableFile
 from trainstate.journal.fence import Fence
 from trainstate.journal.frame import Chunk, Frame, encode, encoded_size
@@ -43,11 +43,8 @@ class Active:
         self._size = disk.size(resumed.fd)
         self._set_mark(resumed.mark)
         self._index = resumed_index(resumed.segment, resumed.mark, disk)
-        try:
+        with closed_on_failure(self._index.close):
             self._durable = DurableFile(layout, uuid, self.durable, disk)
-        except BaseException:
-            self._index.close()
-            raise
 
     @property
     def path(self) -> Path:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from trainstate.errors import StorageError
@@ -94,6 +96,26 @@ class storage_errors:
             ) from error
 
 
+@contextmanager
+def opened(disk: Disk, path: Path, flags: int) -> Iterator[int]:
+    """An open file, closed at the end. Raises OSError."""
+    fd = disk.open(path, flags)
+    try:
+        yield fd
+    finally:
+        disk.close(fd)
+
+
+@contextmanager
+def closed_on_failure(close: Callable[..., object], *args: object) -> Iterator[None]:
+    """Call `close(*args)` when what is within fails; what was opened before it is kept otherwise."""
+    try:
+        yield
+    except BaseException:
+        close(*args)
+        raise
+
+
 def write_exactly(disk: Disk, fd: int, data: bytes, offset: int) -> None:
     """One pwrite. A short one is an error: the kernel shortens a write to a file only when full."""
     written = disk.pwrite(fd, data, offset)
@@ -108,12 +130,9 @@ def replace_file(path: Path, data: bytes, disk: Disk = OS) -> int:
     not replace the same file at the same time. Raises OSError.
     """
     temporary = path.with_name(path.name + ".tmp")
-    fd = disk.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-    try:
+    with opened(disk, temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC) as fd:
         write_exactly(disk, fd, data, 0)
         disk.fdatasync(fd)
-    finally:
-        disk.close(fd)
     inode = disk.inode(temporary)
     disk.rename(temporary, path)
     disk.sync_dir(path.parent)

@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 from google_crc32c import value as crc32c
 
-from trainstate.journal.disk import OS, Disk, storage_errors, write_exactly
+from trainstate.journal.disk import (
+    OS,
+    Disk,
+    closed_on_failure,
+    opened,
+    storage_errors,
+    write_exactly,
+)
 from trainstate.journal.layout import Layout, SegmentName
 
 MAGIC = b"\x89TSD\r\n\x1a\n"
@@ -51,13 +58,10 @@ def read_durable(layout: Layout, uuid: bytes, disk: Disk = OS) -> Durable | None
     """What the journal's DURABLE says now; None when it says nothing."""
     with storage_errors(layout.durable, "read DURABLE"):
         try:
-            fd = disk.open(layout.durable, os.O_RDONLY)
+            with opened(disk, layout.durable, os.O_RDONLY) as fd:
+                return decode(disk.pread(fd, SIZE, 0), uuid)
         except FileNotFoundError:
             return None
-        try:
-            return decode(disk.pread(fd, SIZE, 0), uuid)
-        finally:
-            disk.close(fd)
 
 
 class DurableFile:
@@ -71,12 +75,9 @@ class DurableFile:
         self._uuid = uuid
         temporary = layout.durable.with_name("DURABLE.tmp")
         self._fd = disk.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-        try:
+        with closed_on_failure(self.close):
             self.publish(first)
             disk.rename(temporary, layout.durable)
-        except BaseException:
-            disk.close(self._fd)
-            raise
 
     def publish(self, durable: Durable) -> None:
         """Say how far the journal is durable. Raises OSError."""

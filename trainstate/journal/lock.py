@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from struct import pack, unpack
 
-from trainstate.journal.disk import OS, Disk, storage_errors
+from trainstate.journal.disk import OS, Disk, closed_on_failure, opened, storage_errors
 
 _FLOCK = "hhqqi4x"  # struct flock: type, whence, start, length, pid
 _POLL_S = 0.02
@@ -56,12 +56,9 @@ def acquire(path: Path, timeout_s: float, disk: Disk) -> int | None:
 
 def _locked(path: Path, disk: Disk) -> int | None:
     fd = disk.open(path, os.O_RDWR | os.O_CREAT)
-    try:
+    with closed_on_failure(disk.close, fd):
         if try_lock(fd) and os.fstat(fd).st_ino == disk.inode(path):
             return fd
-    except BaseException:
-        disk.close(fd)
-        raise
     disk.close(fd)
     return None
 
@@ -70,10 +67,7 @@ def writer_lives(path: Path, disk: Disk = OS) -> bool:
     """Whether a writer holds the lock file at `path`; asks without taking it."""
     with storage_errors(path, "ask for the writer's lock"):
         try:
-            fd = disk.open(path, os.O_RDONLY)
+            with opened(disk, path, os.O_RDONLY) as fd:
+                return is_locked(fd)
         except FileNotFoundError:
             return False
-        try:
-            return is_locked(fd)
-        finally:
-            disk.close(fd)

@@ -34,7 +34,7 @@ import os
 from typing import NamedTuple
 
 from trainstate.errors import JournalCorrupt
-from trainstate.journal.disk import Disk, replace_file, write_exactly
+from trainstate.journal.disk import Disk, closed_on_failure, opened, replace_file, write_exactly
 from trainstate.journal.durable import Durable, read_durable
 from trainstate.journal.frame import FRAME_MAX, MAGIC, content_chain, frame_size
 from trainstate.journal.layout import Layout, SegmentName, verify_hint
@@ -237,24 +237,18 @@ def _make_durable(layout: Layout, ending: Ending, disk: Disk) -> None:
     alone would succeed and prove nothing. The frames before the newest are proven durable by it.
     """
     start, end = ending.newest.offset, ending.mark.offset
-    fd = disk.open(ending.segment.path, os.O_RDWR)
-    try:
+    with opened(disk, ending.segment.path, os.O_RDWR) as fd:
         if end > start:
             write_exactly(disk, fd, disk.pread(fd, end - start, start), start)
         disk.fdatasync(fd)
-    finally:
-        disk.close(fd)
     disk.sync_dir(layout.segments)
 
 
 def _reopen(ending: Ending, size: int, disk: Disk) -> Resume:
     fd = disk.open(ending.segment.path, os.O_RDWR)
-    try:
+    with closed_on_failure(disk.close, fd):
         disk.allocate(fd, max(size, ending.mark.offset))
         disk.fdatasync(fd)
-    except BaseException:
-        disk.close(fd)
-        raise
     return Resume(ending.segment, fd, ending.mark, None)
 
 
@@ -265,13 +259,10 @@ def begin_after(
 
     Raises OSError.
     """
-    fd = disk.open(segment.path, os.O_RDWR)
-    try:
+    with opened(disk, segment.path, os.O_RDWR) as fd:
         if rest := disk.pread(fd, data_end - mark.offset, mark.offset):
             replace_file(layout.quarantine / f"{segment.path.name}@{mark.offset}", rest, disk)
         name = SegmentName(mark.next_seq, epoch)
         made = create(layout, segment.uuid, name, (segment.name, mark), size, disk)
         disk.truncate(fd, mark.offset)
-    finally:
-        disk.close(fd)
     return made

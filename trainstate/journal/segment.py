@@ -17,7 +17,7 @@ from typing import NamedTuple
 from google_crc32c import value as crc32c
 
 from trainstate.errors import JournalCorrupt, NotFound, UnsupportedFormat
-from trainstate.journal.disk import OS, Disk, storage_errors, write_exactly
+from trainstate.journal.disk import OS, Disk, closed_on_failure, storage_errors, write_exactly
 from trainstate.journal.layout import FORMAT_VERSION, Layout, SegmentName, verify_hint
 
 MAGIC = b"\x89TSJ\r\n\x1a\n"
@@ -141,15 +141,12 @@ def create(
     path = layout.segment(name)
     temporary = path.with_name(path.name + ".tmp")
     fd = disk.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-    try:
+    with closed_on_failure(disk.close, fd):
         disk.allocate(fd, size)
         write_exactly(disk, fd, header, 0)
         disk.fdatasync(fd)
         disk.rename(temporary, path)
         disk.sync_dir(layout.segments)
-    except BaseException:
-        disk.close(fd)
-        raise
     segment = _decode_header(header, path)
     assert segment is not None
     return segment, fd

@@ -20,7 +20,7 @@ from uuid import uuid4
 from trainstate.errors import Fenced, JournalLocked, NotAJournal, UsageError
 from trainstate.journal import lock
 from trainstate.journal.active import Active
-from trainstate.journal.disk import OS, Disk, replace_file, storage_errors
+from trainstate.journal.disk import OS, Disk, closed_on_failure, replace_file, storage_errors
 from trainstate.journal.durable import Durable
 from trainstate.journal.fence import Fence, claiming, read_fence
 from trainstate.journal.frame import Chunk
@@ -334,11 +334,8 @@ def _replace_lock(layout: Layout, disk: Disk) -> int:
     """Put a new lock file, locked, in the place of the one that the old writer holds."""
     temporary = layout.lock.with_name("writer.lock.tmp")
     fd = disk.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-    try:
+    with closed_on_failure(disk.close, fd):
         lock.try_lock(fd)
         disk.rename(temporary, layout.lock)
         disk.sync_dir(layout.root)
-    except BaseException:
-        disk.close(fd)
-        raise
     return fd
