@@ -3,12 +3,7 @@
     cursor/<exporter>-<digest of target>.cursor        one line of JSON, and a line with its CRC-32C
     cursor/<exporter>-<digest of target>.cursor.lock   held by the one pump that uses it
 
-    killed here                              the next pump sees          why nothing is lost or doubled
-    ---------------------------------------  --------------------------  ------------------------------
-    before the range in flight is saved      the cursor before           nothing was sent
-    after that, before or while sending      the range, the mark before  the sink resumes at the mark,
-    after the sink's acknowledgement         the same                    the same range is sent again
-    after the commit                         the new position and mark   nothing is sent again
+What a pump that was killed leaves, and what the next one sees, is in the crash table of ARCHITECTURE.md.
 
 A cursor is bound to its journal by uuid and by the chain value at its position: a journal put back from
 an older backup, or written anew, is noticed, and nothing is sent.

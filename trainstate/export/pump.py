@@ -5,7 +5,7 @@ batch, so it never grows memory. Before a batch is sent its range is in the curs
 that announces a batch also commits the one before it, so a busy export costs one save per batch.
 
 If a pump ends in the middle, by an error or a kill, the next one sends exactly the announced range
-again, after the sink resumed at the mark of that cursor (the table is in trainstate/export/cursor.py).
+again, after the sink resumed at the mark of that cursor (the crash table of ARCHITECTURE.md).
 """
 
 from __future__ import annotations

@@ -2,29 +2,7 @@
 
 `judge_end` is the one place that tells a torn tail from corruption.
 
-What a crash leaves, and what the next open sees:
-
-    killed here                            the next open sees          why nothing acknowledged is lost
-    -------------------------------------  --------------------------  -------------------------------
-    creating, before IDENTITY is named     an empty directory          nothing was acknowledged
-    creating, after it                     no segment yet              the same
-    opening, before FENCE is named         the old FENCE               the old writer had ended
-    opening, after it                      one epoch more              epochs may skip
-    making a segment, before its name      a `.tmp` file, removed      no frame comes before the name
-    making it, directory not synced        it, or not                  its header is durable first
-    append, before the sync                all, some, none of a frame  it is adopted or torn; what is
-                                                                       adopted is written and synced
-                                                                       again before anything follows
-    append, after the sync                 the frame                   it is durable
-    writing DURABLE; or it is lost         an older record, or none    it may lag, the frames say more
-    writing an index                       fewer blocks, a torn one    readers scan the rest
-    rotation, old segment not cut          zeros past its end          its successor says where it ends
-    tear, copied, no segment after it      the same tear               it is copied again
-    tear, segment after it, not yet cut    bytes past its end          not journal, and in quarantine
-    takeover, FENCE but no segment         an old writer, Fenced       its lock keeps open() out
-    takeover, segment but the old lock     the same                    it cannot write in that segment
-    closing, part of the closing frame     a tear                      it holds no entry
-    closing, free space not cut            zeros                       zeros are free space
+What a crash leaves at each point, and what the next open sees, is the crash table of ARCHITECTURE.md.
 """
 
 from __future__ import annotations
