@@ -126,10 +126,11 @@ EXPORTING = [
         _STORE,
     ),
     Bug(
-        "a cursor is replaced without a sync of its content",
-        "trainstate/export/files.py",
-        "write_all(fd, data, 0)\n        os.fdatasync(fd)",
-        "write_all(fd, data, 0)",
+        "a cursor is written in place and not synced",
+        "trainstate/export/cursor.py",
+        "replace_file(self.path, cursor.encode())",
+        "fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)\n"
+        "            os.pwrite(fd, cursor.encode(), 0)\n            os.close(fd)",
         _STORE,
     ),
 ]

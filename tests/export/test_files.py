@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from trainstate.errors import CursorMismatch, RefusedError, SinkUnavailable
-from trainstate.export.files import AppendFile, FileMark, replace_file, resume_file
+from trainstate.export.files import AppendFile, FileMark, resume_file
+from trainstate.journal import replace_file
 
 
 @pytest.fixture
@@ -124,13 +125,6 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(SinkUnavailable, match="No such file") as caught:
         AppendFile(tmp_path / "missing" / "file")
     assert str(tmp_path / "missing") in (caught.value.hint or "")
-
-
-def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    """Nothing of the longer one before is left, and no temporary file."""
-    replace_file(tmp_path / "file", b"something long")
-    replace_file(tmp_path / "file", b"short")
-    assert [b"short"] == [path.read_bytes() for path in tmp_path.iterdir()]
 
 
 def test_what_is_acknowledged_was_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from trainstate.testing.disk import FaultyDisk, RecordingDisk, after_crash, put_
 def test_a_file_is_replaced(tmp_path):
     """The inode returned is that of the new file; nothing else is left."""
     path = tmp_path / "file"
-    for data in (b"one", b"another"):
+    for data in (b"one", b"another", b"few"):
         assert replace_file(path, data) == path.stat().st_ino
         assert data == path.read_bytes()
     assert [path] == list(tmp_path.iterdir())

@@ -23,7 +23,7 @@ from trainstate_exporters.jsonl import JsonLines
 from tests.proofs.volume import Recorder, State, Unsynced, Volume, write_out
 from trainstate.core.views.event_json import event_json
 from trainstate.export import Limits, Pump
-from trainstate.journal import Writer, is_journal, save_snapshot
+from trainstate.journal import Writer, is_journal, replace_file, save_snapshot
 from trainstate.store import History, Store
 from trainstate.v1 import event_pb2 as e
 
@@ -38,17 +38,12 @@ class _Os:
 
     def __init__(self, disk: Recorder) -> None:
         self._disk = disk
-        self._folders: dict[int, Path] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(os, name)
 
     def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
-        if not flags & os.O_DIRECTORY:
-            return self._disk.open(Path(path), flags)
-        fd = os.open(path, flags)
-        self._folders[fd] = Path(path)
-        return fd
+        return self._disk.open(Path(path), flags)
 
     def pwrite(self, fd: int, data: bytes, offset: int) -> int:
         return self._disk.pwrite(fd, bytes(data), offset)
@@ -56,14 +51,8 @@ class _Os:
     def fdatasync(self, fd: int) -> None:
         self._disk.fdatasync(fd)
 
-    def fsync(self, fd: int) -> None:
-        self._disk.sync_dir(self._folders[fd])
-
     def ftruncate(self, fd: int, size: int) -> None:
         self._disk.truncate(fd, size)
-
-    def rename(self, source: Path, target: Path) -> None:
-        self._disk.rename(source, target)
 
 
 class _File:
@@ -108,7 +97,9 @@ def recorded(disk: Recorder) -> Iterator[None]:
 
     with (
         mock.patch("trainstate.export.files.os", seam),
+        mock.patch("trainstate.export.files.OS", disk),
         mock.patch("trainstate.export.cursor.os", seam),
+        mock.patch("trainstate.export.cursor.replace_file", partial(replace_file, disk=disk)),
         mock.patch("trainstate.store.archive.os", seam),
         mock.patch.object(Path, "open", opened),
         mock.patch("trainstate.store.writer.save_snapshot", partial(save_snapshot, disk=disk)),

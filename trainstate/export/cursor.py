@@ -23,7 +23,8 @@ from typing import Any, Protocol, Self
 import google_crc32c
 
 from trainstate.errors import CursorMismatch, DecodeError, StorageError, UnsupportedFormat
-from trainstate.export.files import lock, replace_file, sync_dir
+from trainstate.export.files import lock, sync_dir
+from trainstate.journal import replace_file
 from trainstate.store import History
 
 _FORMAT = 1

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from trainstate.errors import CursorMismatch, RefusedError, SinkUnavailable
+from trainstate.journal import OS
 
 # How much of the end of a file tells it apart from another of the same length.
 _TAIL_BYTES = 4096
@@ -36,11 +37,7 @@ def sink_errors(path: Path, doing: str) -> Iterator[None]:
 
 def sync_dir(path: Path) -> None:
     """Makes the names in a folder durable. Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    OS.sync_dir(path)
 
 
 def write_all(fd: int, data: bytes, offset: int) -> None:
@@ -49,19 +46,6 @@ def write_all(fd: int, data: bytes, offset: int) -> None:
     while view:
         written = os.pwrite(fd, view, offset)
         view, offset = view[written:], offset + written
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Puts `data` in place of the file, atomically and durably. Raises OSError."""
-    temporary = path.with_name(path.name + ".tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    try:
-        write_all(fd, data, 0)
-        os.fdatasync(fd)
-    finally:
-        os.close(fd)
-    os.rename(temporary, path)
-    sync_dir(path.parent)
 
 
 def lock(fd: int, path: Path) -> None:
