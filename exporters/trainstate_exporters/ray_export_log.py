@@ -135,11 +135,7 @@ class _Files:
         with sink_errors(folder, "open the folder"):
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            lock(self._lock, folder)
-        except BaseException:
-            self.close()
-            raise
+        lock(self._lock, folder)
 
     def resume(self, mark: bytes | None) -> bytes:
         """See `Exporter.resume`."""

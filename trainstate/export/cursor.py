@@ -149,11 +149,7 @@ class CursorFile:
                 sync_dir(path.parent.parent)
             beside = path.with_name(path.name + ".lock")
             self._lock = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            lock(self._lock, path)
-        except BaseException:
-            self.close()
-            raise
+        lock(self._lock, path)
 
     def load(self) -> Cursor | None:
         """The cursor saved last, or None. Raises DecodeError for a damaged one."""

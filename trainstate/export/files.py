@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from trainstate.errors import CursorMismatch, RefusedError, SinkUnavailable
-from trainstate.journal import OS
+from trainstate.journal import OS, closed_on_failure
 
 # How much of the end of a file tells it apart from another of the same length.
 _TAIL_BYTES = 4096
@@ -51,16 +51,17 @@ def write_all(fd: int, data: bytes, offset: int) -> None:
 def lock(fd: int, path: Path) -> None:
     """Holds an open file or folder for this process, until `fd` is closed.
 
-    Raises RefusedError if another holds it.
+    Raises RefusedError if another holds it; `fd` is then closed.
     """
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise RefusedError(
-            "another export is writing here",
-            path=path,
-            hint="wait for it, stop it, or export to another target",
-        ) from error
+    with closed_on_failure(os.close, fd):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RefusedError(
+                "another export is writing here",
+                path=path,
+                hint="wait for it, stop it, or export to another target",
+            ) from error
 
 
 class FileMark(NamedTuple):
@@ -92,14 +93,10 @@ class AppendFile:
         self.path = path
         with sink_errors(path, "open it"):
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            lock(self._fd, path)
-            with sink_errors(path, "make it"):
-                sync_dir(path.parent)
-                self.size = os.fstat(self._fd).st_size
-        except BaseException:
-            self.close()
-            raise
+        lock(self._fd, path)
+        with closed_on_failure(self.close), sink_errors(path, "make it"):
+            sync_dir(path.parent)
+            self.size = os.fstat(self._fd).st_size
 
     def mark(self) -> FileMark:
         """Where the file ends now."""

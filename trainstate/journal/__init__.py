@@ -221,7 +221,7 @@ Downsides, known and accepted
 * A frame is rewritten by nobody, so an entry cannot be redacted; secrets are masked before append.
 """
 
-from trainstate.journal.disk import OS, Disk, replace_file
+from trainstate.journal.disk import OS, Disk, closed_on_failure, replace_file
 from trainstate.journal.end import End
 from trainstate.journal.frame import FRAME_BODY_MAX, Chunk, Frame
 from trainstate.journal.group import Ticket
@@ -256,6 +256,7 @@ __all__ = [
     "Tear",
     "Ticket",
     "Writer",
+    "closed_on_failure",
     "is_journal",
     "load_snapshot",
     "repair",

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 from trainstate.core import Run, check, evolve, initial
 from trainstate.core.freeze import FOLD_VERSION, copy
 from trainstate.errors import ConcurrencyError, Fenced, NotFound, TrainstateError
-from trainstate.journal import SEGMENT_BYTES_MAX, Ticket, Writer, save_snapshot
+from trainstate.journal import SEGMENT_BYTES_MAX, Ticket, Writer, closed_on_failure, save_snapshot
 from trainstate.store.archive import Archive
 from trainstate.store.events import Recorded, chunks, encode, stream_of
 from trainstate.store.fold import Resident
@@ -60,11 +60,8 @@ class Store:
         self._fold, extent = self.history.restored()
         self._archive = Archive(writer.path / ARCHIVE_NAME, writer.uuid, extent)
         self._fold.on_archive = self._archive.append
-        try:
+        with closed_on_failure(self._archive.close):
             self.history.catch_up(self._fold)
-        except BaseException:
-            self._archive.close()
-            raise
 
     @classmethod
     def open(
@@ -82,11 +79,8 @@ class Store:
             segment_bytes_max=segment_bytes_max,
             lock_timeout_s=lock_timeout_s,
         )
-        try:
+        with closed_on_failure(writer.close):
             return cls(writer, segment_bytes_max)
-        except BaseException:
-            writer.close()
-            raise
 
     def open_run(self, run_id: str, writer: str, time_ns: int, *, foreign: bool = False) -> Opened:
         """Takes a run up, new or not: durably records the next incarnation; it fences every lower one.
