@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from trainstate.core import Attempt, Run
 from trainstate.errors import NotFound, UsageError
-from trainstate.journal import is_journal
 from trainstate.store import History, Root, until_seq, until_time
 from trainstate.store.events import Include
+from trainstate.store.root import journals_at
 
 NS_PER_S = 10**9
 
@@ -71,11 +71,7 @@ def journal_paths(journal: Path | None) -> list[Path]:
     """
     path = _existing(journal or home())
     # Without IDENTITY it is one all the same, for who verifies or repairs it.
-    if is_journal(path) or (path / "seg").is_dir():
-        return [path]
-    folder = path / "journals" if (path / "journals").is_dir() else path
-    found = sorted(one for one in folder.iterdir() if is_journal(one)) if folder.is_dir() else []
-    return found or [one.path for one in Root(path).journals]
+    return [path] if (path / "seg").is_dir() else journals_at(path)
 
 
 def _existing(path: Path) -> Path:

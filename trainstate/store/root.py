@@ -36,13 +36,7 @@ class Root:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.journals = [History(found) for found in _journals(self.path)]
-        if not self.journals:
-            raise NotAJournal(
-                "no journal here",
-                path=self.path,
-                hint="trainstate import ray-export FILE, or name a journal with --journal PATH",
-            )
+        self.journals = [History(found) for found in journals_at(self.path)]
 
     def runs(self, progress: Progress | None = None) -> Iterator[Listed]:
         """Every run of every journal."""
@@ -84,10 +78,16 @@ class Root:
         )
 
 
-def _journals(path: Path) -> list[Path]:
+def journals_at(path: Path) -> list[Path]:
+    """The journals that `path` is or holds, none of them opened. Raises NotAJournal if there is none."""
     if is_journal(path):
         return [path]
     folder = path / "journals" if (path / "journals").is_dir() else path
-    if not folder.is_dir():
-        return []
-    return sorted(found for found in folder.iterdir() if is_journal(found))
+    found = sorted(one for one in folder.iterdir() if is_journal(one)) if folder.is_dir() else []
+    if not found:
+        raise NotAJournal(
+            "no journal here",
+            path=path,
+            hint="trainstate import ray-export FILE, or name a journal with --journal PATH",
+        )
+    return found
