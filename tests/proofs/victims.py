@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from trainstate_exporters.jsonl import JsonLines
@@ -206,12 +205,7 @@ class Nursery:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # A test that failed may have left its victim alive, and nobody waits for that one for ever.
         if self._alive is not None:
             self._alive.kill()

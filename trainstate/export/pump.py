@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Event
-from types import TracebackType
 from typing import Generic, Self
 
 from trainstate.export.cursor import CursorFile, CursorStore, cursor_path
@@ -102,12 +101,7 @@ class Pump(Generic[R]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _run(self, work: Callable[[Session[R], Stop], None], stop: Stop) -> Counters:

@@ -13,7 +13,6 @@ import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Condition, Lock
-from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
@@ -242,12 +241,7 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
