@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -16,7 +17,7 @@ from trainstate.errors import (
     InvalidTransition,
     NotFound,
 )
-from trainstate.store import EVENT_BYTES_MAX, History, Store, until_seq, until_time
+from trainstate.store import EVENT_BYTES_MAX, History, Store, events, until_seq, until_time
 from trainstate.v1 import event_pb2 as e
 
 
@@ -97,6 +98,23 @@ def test_a_repeated_append_is_recognised_by_position(store: Store) -> None:
 
     assert list(first) == list(again)
     assert 4 == len(list(store.history.events()))
+
+
+def test_a_repeated_append_is_looked_for_from_the_end(store: Store) -> None:
+    """A repetition of the newest append reads a few frames of a long run; of an older one, more."""
+    begin(store)
+    appends = [[skipped() for _ in range(40)] for _ in range(50)]
+    seqs = [store.append("r1", 1, 2 + 40 * n, batch) for n, batch in enumerate(appends)]
+
+    parsed = {}
+    for n in (49, 30, 0):
+        with mock.patch.object(events, "_parse", autospec=True, side_effect=events._parse) as parse:
+            assert list(seqs[n]) == list(store.append("r1", 1, 2 + 40 * n, appends[n]))
+        parsed[n] = parse.call_count
+
+    assert parsed[49] <= 4
+    assert parsed[30] <= 30
+    assert parsed[0] >= 50
 
 
 def test_another_append_at_a_taken_position_is_a_concurrency_error(store: Store) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -23,6 +24,9 @@ from trainstate.store.fold import Resident
 from trainstate.store.history import ARCHIVE_NAME, History
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import view_pb2 as v
+
+# How far back a repeated append is looked for at first; each further look is twice as wide.
+_LOOK_BACK_SEQS = 64
 
 
 class Opened(NamedTuple):
@@ -225,11 +229,8 @@ class Store:
         run = resident.run
         if self._ticket is not None:
             self._ticket.wait()
-        stored = [
-            one
-            for one in self.history.events_of(run.run_id, resident.first_seq, resident.last_seq + 1)
-            if expected <= one.event.run_seq <= expected + len(events)
-        ]
+        newest = takewhile(lambda one: one.event.run_seq >= expected, self._newest_first(resident))
+        stored = [one for one in newest if one.event.run_seq <= expected + len(events)][::-1]
         time_ns = 0
         if stored and stored[0].event.run_seq == expected:
             time_ns = stored.pop(0).event.time_unix_nano
@@ -241,6 +242,16 @@ class Store:
                 raise ConcurrencyError(run.run_seq, expected, run_id=run.run_id)
             time_ns = was.event.time_unix_nano
         return [was.seq for was in stored]
+
+    def _newest_first(self, resident: Resident) -> Iterator[Recorded]:
+        """The events of a run backwards: what is repeated is mostly its newest append."""
+        begin = max(resident.first_seq, self.history.first_seq)
+        end, size = resident.last_seq + 1, _LOOK_BACK_SEQS
+        while end > begin:
+            start = max(begin, end - size)
+            events = self.history.events_of(resident.run.run_id, start, end)
+            yield from reversed([one for one in events if one.seq < end])
+            end, size = start, size * 2
 
     def _roll(self) -> None:
         """Starts the next segment, with a snapshot at its boundary."""
