@@ -15,7 +15,7 @@ from trainstate.cli._plain import plain_summary
 from trainstate.cli._summary import run_line, show_runs
 from trainstate.cli._where import Position, histories_at, open_root, parse_position
 from trainstate.core.views.event_json import event_json
-from trainstate.store import Fold, History, Recorded, Root, summary_of, until_seq
+from trainstate.store import History, Recorded, Root, summary_of
 from trainstate.store.root import Listed
 
 
@@ -49,7 +49,7 @@ def _replayed(root: Root, position: Position | None) -> list[Listed]:
 
 
 def _step(history: History, position: Position | None, as_json: bool) -> None:
-    fold = Fold(lambda summary: history.run(summary.run_id, until_seq(summary.last_seq)))
+    fold = history.empty_fold()
     waits = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
     for recorded in _up_to(history, position):
         fold.apply(recorded)

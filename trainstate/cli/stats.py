@@ -15,7 +15,7 @@ from trainstate.cli._where import open_root
 from trainstate.core import RunStatus
 from trainstate.core.views.event_json import UNKNOWN_KIND
 from trainstate.journal import Frame, Reader
-from trainstate.store import Fold, History, Recorded, until_seq
+from trainstate.store import History, Recorded
 from trainstate.store.events import recorded
 
 
@@ -83,7 +83,7 @@ def stats(journal: Path | None, as_json: bool) -> None:
 
 
 def _count(history: History, tally: Tally, advance: _render.Advance) -> None:
-    fold = Fold(lambda summary: history.run(summary.run_id, until_seq(summary.last_seq)))
+    fold = history.empty_fold()
     for frame in Reader(history.path).frames(history.first_seq):
         tally.add_frame(frame)
         for one in recorded((frame,)):

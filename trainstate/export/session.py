@@ -174,9 +174,10 @@ def folded_before(history: History, seq: int) -> Fold:
     fold, _ = history.restored()
     if fold.seq >= seq:
         # The snapshot is of later than that; it would show runs as they came to be.
-        fold = Fold(lambda summary: history.run(summary.run_id, until_seq(summary.last_seq)))
+        fold = history.empty_fold()
     first = max(fold.seq + 1, history.first_seq)
-    fold.apply_all(takewhile(until_seq(seq - 1), history.events(first)))
+    for one in takewhile(until_seq(seq - 1), history.events(first)):
+        fold.apply(one)
     return fold
 
 

@@ -43,13 +43,8 @@ class Fold:
         self._ended: dict[str, None] = {}
         self._reload = reload
 
-    def apply_all(self, events: Iterable[Recorded]) -> None:
-        """Applies recorded events, in order."""
-        for recorded in events:
-            self.apply(recorded)
-
     def apply_batch(self, batch: EventBatch) -> None:
-        """Applies the events of a frame: what `apply_all` does, for long histories."""
+        """Applies the events of a frame: what `apply` does to each, for long histories."""
         resident = None
         for seq, event in enumerate(batch.events, batch.first_seq):
             if resident is None or resident.run.run_id != event.run_id:

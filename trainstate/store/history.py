@@ -95,6 +95,10 @@ class History:
         self.catch_up(fold, progress)
         return fold
 
+    def empty_fold(self) -> Fold:
+        """A fold of nothing yet, that takes ended runs up again from this journal."""
+        return Fold(reload=lambda summary: self.run(summary.run_id, until_seq(summary.last_seq)))
+
     def catch_up(self, fold: Fold, progress: Progress | None = None) -> None:
         """Applies to a fold what the journal holds after it. A fold stands at the end of a frame."""
         for batch in batches(self._reader.frames(fold.seq + 1 if fold.seq else None)):
@@ -104,7 +108,7 @@ class History:
 
     def fold_until(self, include: Include, progress: Progress | None = None) -> Fold:
         """The state of every run as of `include`: each run's own longest prefix of what it lets in."""
-        fold = self._empty_fold()
+        fold = self.empty_fold()
         over: set[str] = set()
         for one in self.events():
             if progress is not None:
@@ -126,7 +130,7 @@ class History:
 
         Without one that fits: an empty fold, and None.
         """
-        fold = self._empty_fold()
+        fold = self.empty_fold()
         found = load_snapshot(self.path, FOLD_VERSION)
         if found is None:
             return fold, None
@@ -140,6 +144,3 @@ class History:
             return fold, None
         fold.restore(found.seq, snapshot, ended)
         return fold, extent
-
-    def _empty_fold(self) -> Fold:
-        return Fold(reload=lambda summary: self.run(summary.run_id, until_seq(summary.last_seq)))
