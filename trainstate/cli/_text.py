@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any
 
-NS_PER_S = 10**9
+from trainstate.core.units import NS_PER_S
 
 # (at least so many seconds, how it is written); the first that fits.
 _DURATIONS: tuple[tuple[int, Callable[[int], str]], ...] = (

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainstate.core import Attempt, Run
+from trainstate.core.units import NS_PER_S
 from trainstate.errors import NotFound, UsageError
 from trainstate.store import History, Root, until_seq, until_time
 from trainstate.store.events import Include
 from trainstate.store.root import journals_at
-
-NS_PER_S = 10**9
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _RELATIVE = re.compile(r"-(\d+)([smhd])")

@@ -18,13 +18,12 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from google.protobuf.message import Message
 
 from trainstate.core.model import AttemptStatus, RunStatus, WorkerStatus
+from trainstate.core.units import NS_PER_S
 from trainstate.core.values import from_map, from_value
 from trainstate.v1 import event_pb2 as e
 
 # The kind of an event whose payload only a newer version knows.
 UNKNOWN_KIND = "unknown"
-
-NS_PER_S = 10**9
 
 Render = Callable[[Any], Any]
 

@@ -16,13 +16,12 @@ from typing import Any
 from trainstate.core import json_patch
 from trainstate.core.model import Run, RunStatus
 from trainstate.core.transitions import TARGETS
+from trainstate.core.units import NS_PER_S
 from trainstate.core.views import ray_line
 from trainstate.core.views.ray_line import ATTEMPT_LINE, RUN_LINE
 from trainstate.core.views.ray_settings import NEWEST
 from trainstate.errors import SinkRejected
 from trainstate.v1 import event_pb2 as e
-
-NS_PER_S = 10**9
 
 # The payloads a live run has a line for, and what the line shows.
 SHOWN: Mapping[str, str] = {

@@ -13,13 +13,12 @@ import orjson
 
 from trainstate.core import check, evolve, json_patch
 from trainstate.core.model import Attempt, AttemptStatus, Run, RunStatus, Worker, WorkerStatus
+from trainstate.core.units import NS_PER_S
 from trainstate.core.views import ray_line
 from trainstate.core.views.ray_settings import PANELS, RESOURCES, SETTINGS, VERSIONS
 from trainstate.errors import InvalidTransition
 from trainstate.integrations.ray_export.lines import Line, LineRefused
 from trainstate.v1 import event_pb2 as e
-
-NS_PER_S = 10**9
 
 _RUN_MOVES: Mapping[RunStatus, Callable[[int], e.Event]] = {
     RunStatus.SCHEDULING: lambda _: e.Event(run_scheduling=e.RunScheduling()),

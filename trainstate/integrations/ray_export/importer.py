@@ -16,8 +16,9 @@ from typing import BinaryIO, NamedTuple, Self
 import orjson
 
 from trainstate.core import Run, initial
+from trainstate.core.units import NS_PER_S
 from trainstate.errors import EventTooLarge, NotFound, UsageError
-from trainstate.integrations.ray_export.deltas import NS_PER_S, deltas
+from trainstate.integrations.ray_export.deltas import deltas
 from trainstate.integrations.ray_export.files import SourceLine
 from trainstate.integrations.ray_export.lines import Line, LineRefused, parse
 from trainstate.store import Pending, Store

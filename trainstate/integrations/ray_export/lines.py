@@ -10,6 +10,7 @@ import google_crc32c
 import orjson
 
 from trainstate.core.model import AttemptStatus
+from trainstate.core.units import NS_PER_S
 from trainstate.core.views.ray_line import (
     ATTEMPT_LINE,
     RAY_TO_RUN_STATUS,
@@ -111,7 +112,7 @@ def _require_known(source_type: str, data: dict[str, Any]) -> None:
 def _timestamp(document: dict[str, Any]) -> int:
     timestamp_s: int = _typed(document, "timestamp", int)
     # What fits nanoseconds in 64 bits; the year 2554.
-    if not 0 <= timestamp_s < 2**64 // 10**9:
+    if not 0 <= timestamp_s < 2**64 // NS_PER_S:
         raise LineRefused(f"timestamp {timestamp_s} is no time in seconds since 1970")
     return timestamp_s
 
