@@ -45,30 +45,20 @@ def alternate(rounds: int, *works: Callable[[], Seconds]) -> list[float]:
 
 def at_most(what: str, ours: float, other: float, against: str, limit: float, unit: str) -> Row:
     """A row that holds if ours / other is at most `limit`."""
-    ratio = ours / other
-    return Row(
-        what,
-        _with(ours, unit),
-        _with(other, unit),
-        against,
-        ratio,
-        f"≤ {limit:g} x",
-        ratio <= limit,
-    )
+    holds = ours / other <= limit
+    return _compared(what, ours, other, against, unit, f"≤ {limit:g} x", holds)
 
 
 def at_least(what: str, ours: float, other: float, against: str, limit: float, unit: str) -> Row:
     """A row that holds if ours / other is at least `limit`."""
-    ratio = ours / other
-    return Row(
-        what,
-        _with(ours, unit),
-        _with(other, unit),
-        against,
-        ratio,
-        f"≥ {limit:g} x",
-        ratio >= limit,
-    )
+    holds = ours / other >= limit
+    return _compared(what, ours, other, against, unit, f"≥ {limit:g} x", holds)
+
+
+def _compared(
+    what: str, ours: float, other: float, against: str, unit: str, asked: str, holds: bool
+) -> Row:
+    return Row(what, _with(ours, unit), _with(other, unit), against, ours / other, asked, holds)
 
 
 def absolute(what: str, ours: float, unit: str, limit: float, *, most: bool) -> Row:
