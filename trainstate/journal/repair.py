@@ -106,8 +106,7 @@ def _give_up(layout: Layout, report: Report, accept_loss: bool, disk: Disk) -> l
     ended = next((one for one in chain if end and one.name == end.segment), None)
     with claiming(layout, disk):
         # Above every segment there is, also one whose name is all that is left of it.
-        newest = max((name.epoch for name in list_segments(layout, disk)), default=0)
-        fence = Fence(layout, _OWNER, disk, above=newest)
+        fence = Fence(layout, _OWNER, disk, above=_newest_epoch(layout, uuid, disk))
         fence.close()
         if end and ended:
             _end_at(layout, ended, Mark(end.offset, end.chain, end.next_seq), fence.epoch, disk)
