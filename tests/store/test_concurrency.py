@@ -67,3 +67,25 @@ def test_of_producers_at_one_position_exactly_one_wins(tmp_path: Path) -> None:
             thread.join()
         assert (1, PRODUCERS - 1) == (len(won), len(lost))
         assert 3 == store.state("r").run_seq
+
+
+def test_who_asks_for_states_holds_up_nobody(tmp_path: Path) -> None:
+    """What an appender waits for may be waited for by others too, and all of them come back."""
+    store = Store.open(tmp_path / "j")
+
+    def produce(run_id: str) -> None:
+        opened = store.open_run(run_id, "test", SECOND)
+        store.append(run_id, 1, opened.run_seq, [created(name=run_id)])
+        for number in range(EACH):
+            store.append(run_id, 1, number + 2, [skipped(time_s=number + 2)])
+            assert number + 3 == store.state(run_id).run_seq
+            assert number + 3 <= len(list(store.events_of(run_id)))
+
+    names = [f"r{number}" for number in range(PRODUCERS)]
+    threads = [threading.Thread(target=produce, args=(name,), daemon=True) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert [] == [thread.name for thread in threads if thread.is_alive()]
+    store.close()  # not before: it would wait for who hangs

@@ -170,13 +170,20 @@ class Writer:
         """Submit and wait: return the seq of the first entry when the chunk is durable."""
         return self.submit(chunk).wait()
 
+    def drain(self) -> None:
+        """Return when everything submitted so far, by whichever thread, is durable.
+
+        Raises JournalPoisoned or Fenced after a failure, also one that came later.
+        """
+        self._group.drain()
+
     def roll(self) -> Position:
         """Begin a new segment after all that was submitted so far; return where it begins.
 
         A snapshot of the state just there can be proven for as long as that segment exists.
         Raises StorageError, JournalPoisoned, Fenced.
         """
-        self._group.drain()
+        self.drain()
         with self._io:
             try:
                 self._active.roll()

@@ -57,7 +57,6 @@ class Store:
         self.writer = writer
         self.history = History(writer.path)
         self._lock = threading.Lock()
-        self._ticket: Ticket | None = None
         # A segment is closed a little early, so that the boundary, and with it the snapshot, is ours.
         self._roll_at = segment_bytes_max * 7 // 8
         self._fold, extent = self.history.restored()
@@ -137,20 +136,17 @@ class Store:
         """A copy of a run's state, all of it durable. Raises NotFound."""
         with self._lock:
             state = copy(self._opened(run_id).run)
-            ticket = self._ticket
-        if ticket is not None:
-            ticket.wait()
+        # Not the newest ticket: that is its appender's, and may be waited for by one thread only.
+        self.writer.drain()
         return state
 
     def events_of(self, run_id: str) -> Iterator[Recorded]:
         """The events of one run, all of them durable. Raises NotFound as `append` does."""
         with self._lock:
             extent = self._fold.extent(run_id)
-            ticket = self._ticket
         if not extent:
             raise self._not_opened(run_id)
-        if ticket is not None:
-            ticket.wait()
+        self.writer.drain()
         return self.history.events_of(run_id, extent.start, extent.stop)
 
     def summaries(self) -> list[v.RunSummary]:
@@ -185,10 +181,8 @@ class Store:
         encoded, times = self._applied(resident, incarnation, events)
         first = self._fold.seq + 1
         for chunk in chunks(encoded, times, stream_of(resident.run.run_id)):
-            self._ticket = self.writer.submit(chunk)
+            ticket = self.writer.submit(chunk)
         self._fold.advance(resident, first, first + len(encoded) - 1)
-        ticket = self._ticket
-        assert ticket is not None
         if self.writer.segment_bytes >= self._roll_at:
             self._roll()
         return ticket
@@ -215,8 +209,7 @@ class Store:
 
     def _undo(self, resident: Resident) -> None:
         # The events before the refused one were applied to the state; fold it again without them.
-        if self._ticket is not None:
-            self._ticket.wait()
+        self.writer.drain()
         if resident.last_seq:
             self._fold.rebuild(resident)
         else:
@@ -227,8 +220,7 @@ class Store:
     ) -> Sequence[int]:
         """The positions of events that an append nobody heard of had recorded."""
         run = resident.run
-        if self._ticket is not None:
-            self._ticket.wait()
+        self.writer.drain()
         newest = takewhile(lambda one: one.event.run_seq >= expected, self._newest_first(resident))
         stored = [one for one in newest if one.event.run_seq <= expected + len(events)][::-1]
         time_ns = 0
@@ -255,8 +247,7 @@ class Store:
 
     def _roll(self) -> None:
         """Starts the next segment, with a snapshot at its boundary."""
-        assert self._ticket is not None
-        self._ticket.wait()
+        self.writer.drain()
         extent = self._archive.sync()
         position = self.writer.roll()
         snapshot = self._fold.snapshot()
