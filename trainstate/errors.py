@@ -28,6 +28,7 @@ a command to run or a thing to do next.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 __all__ = [
     "ConcurrencyError",
@@ -82,6 +83,18 @@ class TrainstateError(Exception):
         where = "" if self.offset is None else f" at offset {self.offset}"
         run = "" if self.run_id is None else f" (run {self.run_id})"
         return f"{at}{self.message}{where}{run}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An error crosses processes by pickle, which would call a subclass with `args` alone.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(
+    kind: type[TrainstateError], args: tuple[object, ...], state: dict[str, Any]
+) -> TrainstateError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class UsageError(TrainstateError):
