@@ -211,6 +211,37 @@ def test_budgets_count_failures_and_are_given_back_by_progress():
     assert {1: (1, 3), 2: (0, 1)} == {k: (use.used, use.total) for k, use in run.budgets.items()}
 
 
+def test_a_decision_says_when_to_try_again_and_after_what():
+    """The error stands until training runs again; the next attempt is due after the backoff."""
+    decided = e.FailureDecided(budget=1, used=3, error=ERROR, backoff_s=2.5)
+    run = given(*RUNNING).when(event(decided, at_s=50)).then({"budgets.1.used": 3}, error=ERROR)
+    assert START_NS + 52.5 * SECOND == run.restart_time_ns
+    restarting = [event(decided), event(e.RunRestarting(cause=2)), event(e.RunScheduling())]
+    given(*RUNNING, *restarting).when(event(e.RunRunning())).then(error=None)
+
+
+@pytest.mark.parametrize("backoff_s", [float("inf"), float("nan"), -1.0, 1e300])
+def test_a_backoff_beyond_counting_is_none(backoff_s):
+    """Whatever a double holds, the time of the next attempt is one."""
+    decided = event(e.FailureDecided(backoff_s=backoff_s), at_s=50)
+    given(*RUNNING).when(decided).then(restart_time_ns=START_NS + 50 * SECOND)
+
+
+def test_a_budget_remembers_the_reports_it_was_charged_at():
+    """So that progress since then can be seen (design section 5)."""
+    report = event(e.ReportReceived(rank=0, index=0), "a1")
+    charged = event(e.FailureDecided(budget=1))
+    given(*RUNNING, report).when(charged).then({"budgets.1.reports": 1})
+
+
+def test_where_a_run_that_shuts_down_goes():
+    """The end is decided before it is reached, with its cause and its error."""
+    ending = e.RunShuttingDown(next=RunStatus.ERRORED, cause=Cause.WORKER_LOST, error=ERROR)
+    given(*RUNNING).when(event(ending)).then(
+        next_status=RunStatus.ERRORED, cause=Cause.WORKER_LOST, error=ERROR
+    )
+
+
 def test_a_callback_that_fails_is_counted_and_changes_nothing():
     """B.3 row 12: an observer's failure leaves the run as it is."""
     failed = event(e.CallbackFailed(callback="c", hook="after_report", error=ERROR))
@@ -328,14 +359,23 @@ def test_a_worker_starts():
     scheduled = event(e.WorkerScheduled(rank=1, placement="pg", bundle=3), "a1")
     run = given(*PLANNED, scheduled).when(event(started, "a1")).then()
     worker = run.attempt.workers[1]
-    carried = [field.name for field in started.DESCRIPTOR.fields]
     assert {"placement": "pg", "bundle": 3} == {
         k: getattr(worker, k) for k in ("placement", "bundle")
     }
+    carried = [field.name for field in started.DESCRIPTOR.fields if field.name != "bundle"]
     for name in carried:
         ours = getattr(worker, name)
         assert getattr(started, name) == (list(ours) if isinstance(ours, tuple) else ours), name
     assert (WorkerStatus.RUNNING, run.time_ns) == (worker.status, worker.start_time_ns)
+
+
+def test_a_worker_starts_in_another_bundle():
+    """Ranks follow accelerator ids, known only at the start: the bundle it runs in stands."""
+    scheduled = event(e.WorkerScheduled(rank=1, bundle=3), "a1")
+    for started, bundle in ((e.WorkerStarted(rank=1), 3), (e.WorkerStarted(rank=1, bundle=0), 0)):
+        given(*PLANNED, scheduled).when(event(started, "a1")).then(
+            {"attempt.workers.1.bundle": bundle}
+        )
 
 
 def test_what_made_a_worker_fail_stays_its_cause():
@@ -439,6 +479,45 @@ def test_checkpoints():
     assert first == run.checkpoints[0]
     gone = [event(made), event(e.CheckpointDeleted(index=0))]
     given(*RUNNING).when(*gone).then(checkpoints={}, checkpoints_committed=1)
+
+
+def reports_of(checkpoint, *ranks, index=0):
+    """A report of each of these ranks, with its part of a checkpoint or without."""
+    return [
+        event(
+            e.ReportReceived(
+                rank=rank,
+                index=index,
+                checkpoint=checkpoint,
+                metrics=to_map({"rank": rank}),
+            ),
+            "a1",
+        )
+        for rank in ranks
+    ]
+
+
+def test_a_checkpoint_is_pending_until_it_is_committed():
+    """It has rank 0's metrics, and counts the ranks that reported its index."""
+    first, other = reports_of("c0", 1), reports_of("c0", 0)
+    run = given(*RUNNING).when(*first).then({"attempt.pending.0.ranks": 1})
+    assert to_map({"rank": 1}) == run.attempt.pending[0].metrics
+    run = given(*RUNNING, *first).when(*other).then({"attempt.pending.0.ranks": 2})
+    pending = run.attempt.pending[0]
+    assert ("c0", to_map({"rank": 0})) == (pending.directory, pending.metrics)
+    committed = event(e.CheckpointCommitted(index=0, directory="c0", report_index=0), "a1")
+    given(*RUNNING, *first, *other).when(committed).then(
+        {"attempt.pending": {}, "attempt.committed": 1, "checkpoints.0.report_index": 0}
+    )
+
+
+def test_a_rank_that_went_ahead_without_a_part_counts():
+    """Rank 0 reported the index, and the next, before rank 1 brought the checkpoint with it."""
+    ahead = [*reports_of("", 0), *reports_of("", 0, index=1)]
+    given(*RUNNING, *ahead).when(*reports_of("c0", 1)).then({"attempt.pending.0.ranks": 2})
+    given(*RUNNING, *reports_of("c0", 1)).when(*reports_of("", 0)).then(
+        {"attempt.pending.0.ranks": 2}
+    )
 
 
 def test_syncs():

@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.core.stories import CREATED, RUNNING, SCHEDULING
-from trainstate.core import RunStatus, WorkerStatus
+from trainstate.core import Cause, RunStatus, WorkerStatus
+from trainstate.core import effects as f
+from trainstate.core.observations import WorkerFailed
 from trainstate.testing import event, given, stamp
 from trainstate.testing.given import START_NS
 from trainstate.v1 import event_pb2 as e
+from trainstate.v1 import state_pb2 as s
+
+LOST = WorkerFailed("a1", 0, 0, Cause.WORKER_LOST, s.Error(message="it is gone"))
 
 
 def test_given_when_then():
@@ -85,3 +90,38 @@ def test_given_must_be_legal():
     """A story that could not have happened is an error of the test."""
     with pytest.raises(AssertionError, match="given event 3 is refused: run_scheduling refused"):
         given(*SCHEDULING, event(e.RunScheduling()))
+
+
+# --- what is decided --------------------------------------------------------------------------------
+
+
+def test_what_is_observed_is_decided_and_recorded():
+    """`observed` records what follows; events are told by payload or by name, effects in any order."""
+    story = given(*RUNNING)
+    restarting = e.RunRestarting(cause=Cause.WORKER_LOST)
+    story.observed(LOST, at_s=100).then(
+        events=["worker_failing", "failure_decided", "run_shutting_down"], effects=[f.Stop("a1")]
+    )
+    assert START_NS + 100 * 10**9 == story.run.time_ns
+    with pytest.raises(AssertionError, match="expected events"):
+        given(*RUNNING).observed(LOST).then(events=[restarting])
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        {"events": []},
+        {"events": ["worker_failing"] * 4},
+        {"events": [e.WorkerFailing(rank=1), "failure_decided", "run_shutting_down"]},
+        {"effects": []},
+    ],
+    ids=["fewer", "more", "other-payload", "other-effects"],
+)
+def test_a_decision_that_is_not_the_expected_one_prints_both_lists(expected):
+    """What was given and what was decided."""
+    with pytest.raises(AssertionError) as failed:
+        given(*RUNNING).observed(LOST).then(**expected)
+    lines = str(failed.value).splitlines()
+    assert f"expected {next(iter(expected))}" in lines[0]
+    assert "run_created" in lines[lines.index("given") + 1]
+    assert "worker_failing" in lines[lines.index("when") + 1]

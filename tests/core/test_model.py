@@ -14,6 +14,7 @@ ENTITIES = [
     model.Attempt,
     model.Worker,
     model.ReplicaGroup,
+    model.PendingCheckpoint,
     model.Placement,
     model.Checkpoint,
     model.Sync,

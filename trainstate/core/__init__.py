@@ -4,8 +4,10 @@
     check(run, event)               raises InvalidTransition if the event does not fit
     evolve(run, event)              applies a recorded event, whatever it is, in place
 
+    decide.decide(run, observation, now_ns) -> Decision    the events that follow, and why
+    plan.plan(run) -> effects                              what should be under way now
+
 `store.append` is the one caller of `check`; controller, views and offline replay share `evolve`.
-Deciders live beside them: `decide(run, observation, now)` and `plan(run)` arrive with the controller.
 """
 
 from trainstate.core.check import check

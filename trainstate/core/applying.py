@@ -61,6 +61,20 @@ def after(index: int) -> int:
     return min(index + 1, UINT64_MAX)
 
 
+def later(time_ns: int, seconds: float) -> int:
+    """The time so many seconds after `time_ns`; a delay beyond all counting adds nothing."""
+    delay_ns = int(seconds * 10**9) if 0 < seconds < UINT64_MAX / 10**9 else 0
+    return min(time_ns + delay_ns, UINT64_MAX)
+
+
+def stamp(run: Run, event: e.Event) -> None:
+    """Makes `event` the next one of `run`: identity, position, writer, a time not before the last."""
+    event.run_id = run.run_id
+    event.run_seq = run.run_seq + 1
+    event.incarnation = run.incarnation
+    event.time_unix_nano = max(event.time_unix_nano, run.time_ns)
+
+
 def own(message: _Message) -> _Message:
     """A copy: a part of an event would keep its whole batch in memory."""
     mine = type(message)()

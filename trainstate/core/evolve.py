@@ -14,7 +14,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainstate.core import evolve_attempt
-from trainstate.core.applying import Applier, after, known, move, observe, own, own_error, target_of
+from trainstate.core.applying import (
+    Applier,
+    after,
+    known,
+    later,
+    move,
+    observe,
+    own,
+    own_error,
+    target_of,
+)
 from trainstate.core.model import (
     Budget,
     BudgetUse,
@@ -82,6 +92,11 @@ def _run_moved(run: Run, event: e.Event, payload: Any) -> None:
     _move_run(run, event, target_of(event))
 
 
+def _run_running(run: Run, event: e.Event, payload: Any) -> None:
+    _move_run(run, event, RunStatus.RUNNING)
+    run.error = None  # of the attempt before
+
+
 def _run_waiting(run: Run, event: e.Event, waiting: e.RunWaiting) -> None:
     _move_run(run, event, RunStatus.WAITING)
     run.have_workers = waiting.have
@@ -100,11 +115,18 @@ def _run_moved_by_cause(run: Run, event: e.Event, payload: Any) -> None:
     run.cause = known(Cause, payload.cause)
 
 
+def _run_shutting_down(run: Run, event: e.Event, ending: e.RunShuttingDown) -> None:
+    _run_moved_by_cause(run, event, ending)
+    run.next_status = known(RunStatus, ending.next)
+    run.error = own_error(ending)
+
+
 def _run_finished(run: Run, event: e.Event, finished: e.RunFinished) -> None:
     _move_run(run, event, RunStatus.FINISHED)
     run.cause = Cause.COMPLETED
     run.end_time_ns = finished.end_time_ns or event.time_unix_nano
-    run.return_value = own(finished.return_value) if finished.HasField("return_value") else None
+    if finished.HasField("return_value"):
+        run.return_value = own(finished.return_value)
 
 
 def _run_errored(run: Run, event: e.Event, errored: e.RunErrored) -> None:
@@ -122,8 +144,11 @@ def _failure_decided(run: Run, event: e.Event, decided: e.FailureDecided) -> Non
     if decided.budget:
         budget = known(Budget, decided.budget)
         use = run.budgets.setdefault(budget, BudgetUse(budget))
-        use.used += 1
+        use.used = decided.used or use.used + 1
         use.total += 1
+        use.reports = run.reports
+    run.error = own_error(decided)
+    run.restart_time_ns = later(event.time_unix_nano, decided.backoff_s)
 
 
 def _callback_failed(run: Run, event: e.Event, failed: e.CallbackFailed) -> None:
@@ -146,15 +171,25 @@ def _placement_requested(run: Run, event: e.Event, requested: e.PlacementRequest
 
 def _placement_ready(run: Run, event: e.Event, ready: e.PlacementReady) -> None:
     _placement_moved(run, event, ready)
-    run.placements[ready.name].placement_group_id = ready.placement_group_id
+    placement = run.placements[ready.name]
+    placement.placement_group_id = ready.placement_group_id
+    placement.node_ids = list(ready.node_ids)
 
 
 def _checkpoint_committed(run: Run, event: e.Event, made: e.CheckpointCommitted) -> None:
     metrics = own(made.metrics) if made.HasField("metrics") else None
     run.checkpoints[made.index] = Checkpoint(
-        made.index, made.directory, metrics, event.time_unix_nano, made.size_bytes
+        made.index,
+        made.directory,
+        metrics,
+        event.time_unix_nano,
+        made.size_bytes,
+        made.report_index,
     )
     run.checkpoints_committed = after(made.index)
+    if run.attempt is not None:
+        run.attempt.pending.pop(made.report_index, None)
+        run.attempt.committed = after(made.report_index)
     # Progress was saved: what failed before it no longer counts (design section 5, budgets).
     for use in run.budgets.values():
         use.used = 0
@@ -210,11 +245,11 @@ _APPLIERS: Mapping[str, Applier] = {
     "framework_versions_recorded": _framework_versions,
     "run_scheduling": _run_moved,
     "run_waiting": _run_waiting,
-    "run_running": _run_moved,
+    "run_running": _run_running,
     "run_preempting": _run_preempting,
     "run_restarting": _run_moved_by_cause,
     "run_resizing": _run_moved,
-    "run_shutting_down": _run_moved_by_cause,
+    "run_shutting_down": _run_shutting_down,
     "run_finished": _run_finished,
     "run_errored": _run_errored,
     "run_aborted": _run_aborted,

@@ -20,6 +20,7 @@ from trainstate.core.model import (
     Attempt,
     AttemptStatus,
     Cause,
+    PendingCheckpoint,
     ReplicaGroup,
     ReplicaGroupStatus,
     Run,
@@ -123,6 +124,8 @@ def _worker_started(run: Run, event: e.Event, started: e.WorkerStarted) -> None:
     worker.accelerator_ids = tuple(started.accelerator_ids)
     worker.resources = own(started.resources) if started.HasField("resources") else None
     worker.log_path = started.log_path
+    if started.HasField("bundle"):
+        worker.bundle = started.bundle
     worker.start_time_ns = event.time_unix_nano
 
 
@@ -138,6 +141,8 @@ def _worker_completed(run: Run, event: e.Event, completed: e.WorkerCompleted) ->
     _move_worker(run, worker, WorkerStatus.COMPLETED, event.reason)
     worker.cause = Cause.COMPLETED
     worker.end_time_ns = event.time_unix_nano
+    if completed.HasField("return_value"):
+        run.return_value = own(completed.return_value)
 
 
 def _worker_died(run: Run, event: e.Event, died: e.WorkerDied) -> None:
@@ -158,7 +163,24 @@ def _report_received(run: Run, event: e.Event, report: e.ReportReceived) -> None
     worker = _worker_of(run, event, report.rank)
     worker.reports = after(report.index)
     run.reports += 1
-    run.last_metrics = report.metrics.SerializeToString()
+    if report.rank == 0 or not run.last_metrics:
+        run.last_metrics = report.metrics.SerializeToString()
+    attempt = _attempt_of(run, event)
+    if report.checkpoint or report.index in attempt.pending:
+        _reported_checkpoint(attempt, report)
+
+
+def _reported_checkpoint(attempt: Attempt, report: e.ReportReceived) -> None:
+    pending = attempt.pending.get(report.index)
+    if pending is None:
+        ahead = sum(worker.reports > report.index for worker in attempt.workers.values())
+        pending = PendingCheckpoint(report.index, report.checkpoint, ranks=ahead)
+        attempt.pending[report.index] = pending
+    else:
+        pending.ranks += 1
+    # The metrics of a checkpoint are rank 0's, as in Ray, if it reports no earlier than the first part.
+    if pending.metrics is None or report.rank == 0:
+        pending.metrics = own(report.metrics)
 
 
 def _move_group(run: Run, event: e.Event, payload: Any) -> ReplicaGroup:

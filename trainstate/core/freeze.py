@@ -18,13 +18,14 @@ from trainstate.core import model
 from trainstate.v1 import view_pb2
 
 # Raised by one whenever a fold over the same events would give another state: old snapshots are void.
-FOLD_VERSION = 1
+FOLD_VERSION = 2
 
 _MESSAGES: Mapping[type[Any], type[Message]] = {
     model.Run: view_pb2.Run,
     model.Attempt: view_pb2.Attempt,
     model.Worker: view_pb2.Worker,
     model.ReplicaGroup: view_pb2.ReplicaGroup,
+    model.PendingCheckpoint: view_pb2.PendingCheckpoint,
     model.Placement: view_pb2.Placement,
     model.Checkpoint: view_pb2.Checkpoint,
     model.Sync: view_pb2.Sync,
@@ -34,6 +35,7 @@ _MESSAGES: Mapping[type[Any], type[Message]] = {
 _KEYS: Mapping[type[Any], str] = {
     model.Worker: "rank",
     model.ReplicaGroup: "group",
+    model.PendingCheckpoint: "report_index",
     model.Placement: "name",
     model.Checkpoint: "index",
     model.Sync: "sync_id",

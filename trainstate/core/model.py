@@ -175,6 +175,16 @@ class ReplicaGroup:
 
 
 @dataclass(slots=True)
+class PendingCheckpoint:
+    """A checkpoint of which some rank has uploaded its part; `ranks` have reported its index."""
+
+    report_index: int
+    directory: str = ""
+    metrics: s.ValueMap | None = None
+    ranks: int = 0
+
+
+@dataclass(slots=True)
 class Attempt:
     """One start of the worker group. `number` counts from 1."""
 
@@ -193,6 +203,8 @@ class Attempt:
     replaced: list[Worker] = field(default_factory=list)
     groups: dict[int, ReplicaGroup] = field(default_factory=dict)
     resources_per_worker: s.ResourceSet | None = None
+    pending: dict[int, PendingCheckpoint] = field(default_factory=dict)
+    committed: int = 0
 
 
 @dataclass(slots=True)
@@ -206,6 +218,7 @@ class Placement:
     strategy: str = ""
     placement_group_id: bytes = b""
     status_reason: str = ""
+    node_ids: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -217,6 +230,7 @@ class Checkpoint:
     metrics: s.ValueMap | None = None
     time_ns: int = 0
     size_bytes: int = 0
+    report_index: int = 0
 
 
 @dataclass(slots=True)
@@ -239,6 +253,7 @@ class BudgetUse:
     budget: Budget
     used: int = 0
     total: int = 0
+    reports: int = 0
 
 
 @dataclass(slots=True)
@@ -294,6 +309,8 @@ class Run:
     preempted_nodes: list[str] = field(default_factory=list)
     run_panels: list[s.Panel] = field(default_factory=list)
     worker_panels: list[s.Panel] = field(default_factory=list)
+    next_status: RunStatus = RunStatus.UNSPECIFIED
+    restart_time_ns: int = 0
 
     @property
     def attempt(self) -> Attempt | None:

@@ -6,19 +6,29 @@
 
     given(event(RunCreated())).when(event(RunResizing())).refused("does not go from INITIALIZING")
 
-The given events must be legal. A failure prints what was given and what happened.
+    given(*running)
+        .observed(WorkerFailed("a1", 0, 0, Cause.WORKER_ERROR, error))
+        .then(events=["worker_failing", "failure_decided", RunRestarting(cause=2)], effects=[Stop("a1")])
+
+The given events must be legal, and so must be what is decided. A failure prints what was given and what
+happened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import repeat
 from typing import Any, NoReturn
 
 from google.protobuf import text_format
 from google.protobuf.message import Message
 
 from trainstate.core import Run, check, evolve, initial
+from trainstate.core.decide import decide
+from trainstate.core.effects import Effect
+from trainstate.core.observations import Observation
+from trainstate.core.plan import plan
 from trainstate.errors import InvalidTransition
 from trainstate.v1 import event_pb2 as e
 
@@ -81,32 +91,56 @@ class Given:
         """Records `events` as well, up to the first that is refused."""
         return When(self, events)
 
+    def observed(self, *observations: Observation, at_s: float = 0) -> When:
+        """Records what is decided on each of `observations`, in order.
+
+        `at_s` is when, in seconds after START_NS; 0: one second after the event before.
+        """
+        return When(self, self._decided(observations, round(at_s * 10**9)))
+
+    def _decided(self, observations: Sequence[Observation], at_ns: int) -> Iterator[e.Event]:
+        for one in observations:
+            now_ns = START_NS + at_ns if at_ns else self.run.time_ns + _STEP_NS
+            yield from decide(self.run, one, now_ns).events
+
 
 class When:
     """What happened then."""
 
-    def __init__(self, before: Given, events: Sequence[e.Event]) -> None:
+    def __init__(self, before: Given, events: Iterable[e.Event]) -> None:
         self.run = before.run
+        self.events: list[e.Event] = []
         self._given = list(before.events)
-        self._when = events
         self._refusal = ""
         try:
             for one in events:
+                self.events.append(one)
                 before.record(one)
         except InvalidTransition as refused:
             self._refusal = refused.message
 
-    def then(self, expected: Mapping[str, Any] | None = None, **fields: Any) -> Run:
+    def then(
+        self,
+        expected: Mapping[str, Any] | None = None,
+        *,
+        events: Sequence[str | Message] | None = None,
+        effects: Sequence[Effect] | None = None,
+        **fields: Any,
+    ) -> Run:
         """The events were taken, and these fields of the run have these values; returns the run.
 
         `expected` names what lies deeper by path: `{"attempt.workers.0.status": WorkerStatus.DEAD}`.
+        `events` are exactly those that happened, each by its payload or only by the payload's name;
+        `effects`, in any order, what is to be under way now.
         """
         if self._refusal:
             self._fail(f"expected no refusal\nrefused: {self._refusal}")
+        if events is not None:
+            self._compare("events", list(events), [*map(_payload, self.events, _pad(events))])
+        if effects is not None:
+            self._compare("effects", sorted(effects, key=repr), sorted(plan(self.run), key=repr))
         for path, value in {**(expected or {}), **fields}.items():
-            actual = reduce(_step, path.split("."), self.run)
-            if value != actual:
-                self._fail(f"expected {path} = {value!r}\nfound    {path} = {actual!r}")
+            self._compare(path, value, reduce(_step, path.split("."), self.run))
         return self.run
 
     def refused(self, match: str = "") -> str:
@@ -117,8 +151,12 @@ class When:
             self._fail(f"expected a refusal with {match!r}\nrefused: {self._refusal}")
         return self._refusal
 
+    def _compare(self, what: str, expected: Any, actual: Any) -> None:
+        if expected != actual:
+            self._fail(f"expected {what} = {expected!r}\nfound    {what} = {actual!r}")
+
     def _fail(self, text: str) -> NoReturn:
-        lists = (("given", self._given), ("when", self._when))
+        lists = (("given", self._given), ("when", self.events))
         story = (f"{name}\n{_listed(events)}" for name, events in lists)
         raise AssertionError("\n".join((text, *story)))
 
@@ -128,6 +166,18 @@ def _step(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         return value[int(name)] if name.lstrip("-").isdecimal() else value[name]
     return value[int(name)] if isinstance(value, list | tuple) else getattr(value, name)
+
+
+def _payload(event: e.Event, like: str | Message) -> str | Message:
+    """What happened, in the form of what was expected."""
+    kind = event.WhichOneof("payload") or ""
+    payload: Message = getattr(event, kind) if kind else event
+    return kind if isinstance(like, str) else payload
+
+
+def _pad(expected: Sequence[str | Message]) -> Iterator[str | Message]:
+    yield from expected
+    yield from repeat("")
 
 
 def _listed(events: Sequence[e.Event]) -> str:

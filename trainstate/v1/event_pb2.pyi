@@ -168,14 +168,16 @@ class RunCreated(_message.Message):
     def __init__(self, name: _Optional[str] = ..., job_id: _Optional[bytes] = ..., controller_actor_id: _Optional[bytes] = ..., controller_log_path: _Optional[str] = ..., start_time_ns: _Optional[int] = ..., settings: _Optional[_Union[_state_pb2.RunSettings, _Mapping]] = ..., framework_versions: _Optional[_Iterable[_Union[_state_pb2.Version, _Mapping]]] = ..., provenance: _Optional[_Union[_state_pb2.Provenance, _Mapping]] = ..., run_panels: _Optional[_Iterable[_Union[_state_pb2.Panel, _Mapping]]] = ..., worker_panels: _Optional[_Iterable[_Union[_state_pb2.Panel, _Mapping]]] = ...) -> None: ...
 
 class ControllerStarted(_message.Message):
-    __slots__ = ("actor_id", "node_id", "recovered")
+    __slots__ = ("actor_id", "node_id", "recovered", "pid")
     ACTOR_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     RECOVERED_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
     actor_id: bytes
     node_id: bytes
     recovered: bool
-    def __init__(self, actor_id: _Optional[bytes] = ..., node_id: _Optional[bytes] = ..., recovered: bool = ...) -> None: ...
+    pid: int
+    def __init__(self, actor_id: _Optional[bytes] = ..., node_id: _Optional[bytes] = ..., recovered: bool = ..., pid: _Optional[int] = ...) -> None: ...
 
 class FrameworkVersionsRecorded(_message.Message):
     __slots__ = ("versions",)
@@ -226,12 +228,14 @@ class RunResizing(_message.Message):
     def __init__(self, from_workers: _Optional[int] = ..., to_workers: _Optional[int] = ...) -> None: ...
 
 class RunShuttingDown(_message.Message):
-    __slots__ = ("next", "cause")
+    __slots__ = ("next", "cause", "error")
     NEXT_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
     next: _state_pb2.RunStatus
     cause: _state_pb2.Cause
-    def __init__(self, next: _Optional[_Union[_state_pb2.RunStatus, str]] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ...) -> None: ...
+    error: _state_pb2.Error
+    def __init__(self, next: _Optional[_Union[_state_pb2.RunStatus, str]] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class RunFinished(_message.Message):
     __slots__ = ("end_time_ns", "return_value")
@@ -338,12 +342,14 @@ class PlacementRequested(_message.Message):
     def __init__(self, name: _Optional[str] = ..., bundles: _Optional[_Iterable[_Union[_state_pb2.ResourceSet, _Mapping]]] = ..., strategy: _Optional[str] = ..., label_selectors: _Optional[_Union[_state_pb2.LabelSelectorList, _Mapping]] = ...) -> None: ...
 
 class PlacementReady(_message.Message):
-    __slots__ = ("name", "placement_group_id")
+    __slots__ = ("name", "placement_group_id", "node_ids")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_IDS_FIELD_NUMBER: _ClassVar[int]
     name: str
     placement_group_id: bytes
-    def __init__(self, name: _Optional[str] = ..., placement_group_id: _Optional[bytes] = ...) -> None: ...
+    node_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., placement_group_id: _Optional[bytes] = ..., node_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PlacementTimedOut(_message.Message):
     __slots__ = ("name", "timeout_s")
@@ -372,7 +378,7 @@ class WorkerScheduled(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., generation: _Optional[int] = ..., placement: _Optional[str] = ..., bundle: _Optional[int] = ...) -> None: ...
 
 class WorkerStarted(_message.Message):
-    __slots__ = ("rank", "local_rank", "node_rank", "actor_id", "node_id", "node_ip", "pid", "accelerator_ids", "resources", "log_path")
+    __slots__ = ("rank", "local_rank", "node_rank", "actor_id", "node_id", "node_ip", "pid", "accelerator_ids", "resources", "log_path", "bundle")
     RANK_FIELD_NUMBER: _ClassVar[int]
     LOCAL_RANK_FIELD_NUMBER: _ClassVar[int]
     NODE_RANK_FIELD_NUMBER: _ClassVar[int]
@@ -383,6 +389,7 @@ class WorkerStarted(_message.Message):
     ACCELERATOR_IDS_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     LOG_PATH_FIELD_NUMBER: _ClassVar[int]
+    BUNDLE_FIELD_NUMBER: _ClassVar[int]
     rank: int
     local_rank: int
     node_rank: int
@@ -393,7 +400,8 @@ class WorkerStarted(_message.Message):
     accelerator_ids: _containers.RepeatedScalarFieldContainer[str]
     resources: _state_pb2.ResourceSet
     log_path: str
-    def __init__(self, rank: _Optional[int] = ..., local_rank: _Optional[int] = ..., node_rank: _Optional[int] = ..., actor_id: _Optional[bytes] = ..., node_id: _Optional[bytes] = ..., node_ip: _Optional[str] = ..., pid: _Optional[int] = ..., accelerator_ids: _Optional[_Iterable[str]] = ..., resources: _Optional[_Union[_state_pb2.ResourceSet, _Mapping]] = ..., log_path: _Optional[str] = ...) -> None: ...
+    bundle: int
+    def __init__(self, rank: _Optional[int] = ..., local_rank: _Optional[int] = ..., node_rank: _Optional[int] = ..., actor_id: _Optional[bytes] = ..., node_id: _Optional[bytes] = ..., node_ip: _Optional[str] = ..., pid: _Optional[int] = ..., accelerator_ids: _Optional[_Iterable[str]] = ..., resources: _Optional[_Union[_state_pb2.ResourceSet, _Mapping]] = ..., log_path: _Optional[str] = ..., bundle: _Optional[int] = ...) -> None: ...
 
 class WorkerFailing(_message.Message):
     __slots__ = ("rank", "cause", "error")
@@ -406,10 +414,12 @@ class WorkerFailing(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class WorkerCompleted(_message.Message):
-    __slots__ = ("rank",)
+    __slots__ = ("rank", "return_value")
     RANK_FIELD_NUMBER: _ClassVar[int]
+    RETURN_VALUE_FIELD_NUMBER: _ClassVar[int]
     rank: int
-    def __init__(self, rank: _Optional[int] = ...) -> None: ...
+    return_value: _state_pb2.Value
+    def __init__(self, rank: _Optional[int] = ..., return_value: _Optional[_Union[_state_pb2.Value, _Mapping]] = ...) -> None: ...
 
 class WorkerDied(_message.Message):
     __slots__ = ("rank", "cause")
@@ -456,26 +466,30 @@ class ReplicaGroupReplacementFailed(_message.Message):
     def __init__(self, group: _Optional[int] = ..., generation: _Optional[int] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class ReportReceived(_message.Message):
-    __slots__ = ("rank", "index", "metrics")
+    __slots__ = ("rank", "index", "metrics", "checkpoint")
     RANK_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     rank: int
     index: int
     metrics: _state_pb2.ValueMap
-    def __init__(self, rank: _Optional[int] = ..., index: _Optional[int] = ..., metrics: _Optional[_Union[_state_pb2.ValueMap, _Mapping]] = ...) -> None: ...
+    checkpoint: str
+    def __init__(self, rank: _Optional[int] = ..., index: _Optional[int] = ..., metrics: _Optional[_Union[_state_pb2.ValueMap, _Mapping]] = ..., checkpoint: _Optional[str] = ...) -> None: ...
 
 class CheckpointCommitted(_message.Message):
-    __slots__ = ("index", "directory", "metrics", "size_bytes")
+    __slots__ = ("index", "directory", "metrics", "size_bytes", "report_index")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    REPORT_INDEX_FIELD_NUMBER: _ClassVar[int]
     index: int
     directory: str
     metrics: _state_pb2.ValueMap
     size_bytes: int
-    def __init__(self, index: _Optional[int] = ..., directory: _Optional[str] = ..., metrics: _Optional[_Union[_state_pb2.ValueMap, _Mapping]] = ..., size_bytes: _Optional[int] = ...) -> None: ...
+    report_index: int
+    def __init__(self, index: _Optional[int] = ..., directory: _Optional[str] = ..., metrics: _Optional[_Union[_state_pb2.ValueMap, _Mapping]] = ..., size_bytes: _Optional[int] = ..., report_index: _Optional[int] = ...) -> None: ...
 
 class CheckpointDeleted(_message.Message):
     __slots__ = ("index",)

@@ -279,20 +279,46 @@ class Error(_message.Message):
     def __init__(self, type: _Optional[str] = ..., message: _Optional[str] = ..., traceback: _Optional[str] = ..., hint: _Optional[str] = ..., ranks: _Optional[_Iterable[int]] = ..., node_id: _Optional[str] = ...) -> None: ...
 
 class RunSettings(_message.Message):
-    __slots__ = ("train_loop_config", "backend_config", "scaling_config", "datasets", "data_config", "run_config")
+    __slots__ = ("train_loop_config", "backend_config", "scaling_config", "datasets", "data_config", "run_config", "limits")
     TRAIN_LOOP_CONFIG_FIELD_NUMBER: _ClassVar[int]
     BACKEND_CONFIG_FIELD_NUMBER: _ClassVar[int]
     SCALING_CONFIG_FIELD_NUMBER: _ClassVar[int]
     DATASETS_FIELD_NUMBER: _ClassVar[int]
     DATA_CONFIG_FIELD_NUMBER: _ClassVar[int]
     RUN_CONFIG_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
     train_loop_config: ValueMap
     backend_config: BackendConfig
     scaling_config: ScalingConfig
     datasets: _containers.RepeatedScalarFieldContainer[str]
     data_config: DataConfig
     run_config: RunConfig
-    def __init__(self, train_loop_config: _Optional[_Union[ValueMap, _Mapping]] = ..., backend_config: _Optional[_Union[BackendConfig, _Mapping]] = ..., scaling_config: _Optional[_Union[ScalingConfig, _Mapping]] = ..., datasets: _Optional[_Iterable[str]] = ..., data_config: _Optional[_Union[DataConfig, _Mapping]] = ..., run_config: _Optional[_Union[RunConfig, _Mapping]] = ...) -> None: ...
+    limits: Limits
+    def __init__(self, train_loop_config: _Optional[_Union[ValueMap, _Mapping]] = ..., backend_config: _Optional[_Union[BackendConfig, _Mapping]] = ..., scaling_config: _Optional[_Union[ScalingConfig, _Mapping]] = ..., datasets: _Optional[_Iterable[str]] = ..., data_config: _Optional[_Union[DataConfig, _Mapping]] = ..., run_config: _Optional[_Union[RunConfig, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ...) -> None: ...
+
+class Limits(_message.Message):
+    __slots__ = ("start_timeout_s", "worker_timeout_s", "report_timeout_s", "orphan_timeout_s", "backoff_first_s", "backoff_max_s", "reset_after_reports", "hook_timeout_s", "state_timeout_s", "upload_timeout_s")
+    START_TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    WORKER_TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    REPORT_TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    ORPHAN_TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    BACKOFF_FIRST_S_FIELD_NUMBER: _ClassVar[int]
+    BACKOFF_MAX_S_FIELD_NUMBER: _ClassVar[int]
+    RESET_AFTER_REPORTS_FIELD_NUMBER: _ClassVar[int]
+    HOOK_TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    STATE_TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    UPLOAD_TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    start_timeout_s: float
+    worker_timeout_s: float
+    report_timeout_s: float
+    orphan_timeout_s: float
+    backoff_first_s: float
+    backoff_max_s: float
+    reset_after_reports: int
+    hook_timeout_s: float
+    state_timeout_s: float
+    upload_timeout_s: float
+    def __init__(self, start_timeout_s: _Optional[float] = ..., worker_timeout_s: _Optional[float] = ..., report_timeout_s: _Optional[float] = ..., orphan_timeout_s: _Optional[float] = ..., backoff_first_s: _Optional[float] = ..., backoff_max_s: _Optional[float] = ..., reset_after_reports: _Optional[int] = ..., hook_timeout_s: _Optional[float] = ..., state_timeout_s: _Optional[float] = ..., upload_timeout_s: _Optional[float] = ...) -> None: ...
 
 class BackendConfig(_message.Message):
     __slots__ = ("framework", "config")

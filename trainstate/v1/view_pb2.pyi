@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Run(_message.Message):
-    __slots__ = ("run_id", "run_seq", "incarnation", "status", "status_reason", "cause", "name", "job_id", "controller_actor_id", "controller_log_path", "first_time_ns", "time_ns", "status_time_ns", "start_time_ns", "end_time_ns", "framework_versions", "settings", "provenance", "error", "attempts", "placements", "checkpoints", "syncs", "budgets", "irregular", "irregular_count", "reports", "checkpoints_committed", "last_metrics", "have_workers", "need_workers", "preemption_deadline_ns", "controller_starts", "callback_failures", "syncs_skipped", "return_value", "writer", "imported", "preempted_nodes", "run_panels", "worker_panels")
+    __slots__ = ("run_id", "run_seq", "incarnation", "status", "status_reason", "cause", "name", "job_id", "controller_actor_id", "controller_log_path", "first_time_ns", "time_ns", "status_time_ns", "start_time_ns", "end_time_ns", "framework_versions", "settings", "provenance", "error", "attempts", "placements", "checkpoints", "syncs", "budgets", "irregular", "irregular_count", "reports", "checkpoints_committed", "last_metrics", "have_workers", "need_workers", "preemption_deadline_ns", "controller_starts", "callback_failures", "syncs_skipped", "return_value", "writer", "imported", "preempted_nodes", "run_panels", "worker_panels", "next_status", "restart_time_ns")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_SEQ_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -49,6 +49,8 @@ class Run(_message.Message):
     PREEMPTED_NODES_FIELD_NUMBER: _ClassVar[int]
     RUN_PANELS_FIELD_NUMBER: _ClassVar[int]
     WORKER_PANELS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_STATUS_FIELD_NUMBER: _ClassVar[int]
+    RESTART_TIME_NS_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     run_seq: int
     incarnation: int
@@ -90,10 +92,12 @@ class Run(_message.Message):
     preempted_nodes: _containers.RepeatedScalarFieldContainer[str]
     run_panels: _containers.RepeatedCompositeFieldContainer[_state_pb2.Panel]
     worker_panels: _containers.RepeatedCompositeFieldContainer[_state_pb2.Panel]
-    def __init__(self, run_id: _Optional[str] = ..., run_seq: _Optional[int] = ..., incarnation: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.RunStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., name: _Optional[str] = ..., job_id: _Optional[bytes] = ..., controller_actor_id: _Optional[bytes] = ..., controller_log_path: _Optional[str] = ..., first_time_ns: _Optional[int] = ..., time_ns: _Optional[int] = ..., status_time_ns: _Optional[int] = ..., start_time_ns: _Optional[int] = ..., end_time_ns: _Optional[int] = ..., framework_versions: _Optional[_Iterable[_Union[_state_pb2.Version, _Mapping]]] = ..., settings: _Optional[_Union[_state_pb2.RunSettings, _Mapping]] = ..., provenance: _Optional[_Union[_state_pb2.Provenance, _Mapping]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[_Union[Checkpoint, _Mapping]]] = ..., syncs: _Optional[_Iterable[_Union[Sync, _Mapping]]] = ..., budgets: _Optional[_Iterable[_Union[BudgetUse, _Mapping]]] = ..., irregular: _Optional[_Iterable[_Union[Irregularity, _Mapping]]] = ..., irregular_count: _Optional[int] = ..., reports: _Optional[int] = ..., checkpoints_committed: _Optional[int] = ..., last_metrics: _Optional[bytes] = ..., have_workers: _Optional[int] = ..., need_workers: _Optional[int] = ..., preemption_deadline_ns: _Optional[int] = ..., controller_starts: _Optional[int] = ..., callback_failures: _Optional[int] = ..., syncs_skipped: _Optional[int] = ..., return_value: _Optional[_Union[_state_pb2.Value, _Mapping]] = ..., writer: _Optional[str] = ..., imported: bool = ..., preempted_nodes: _Optional[_Iterable[str]] = ..., run_panels: _Optional[_Iterable[_Union[_state_pb2.Panel, _Mapping]]] = ..., worker_panels: _Optional[_Iterable[_Union[_state_pb2.Panel, _Mapping]]] = ...) -> None: ...
+    next_status: _state_pb2.RunStatus
+    restart_time_ns: int
+    def __init__(self, run_id: _Optional[str] = ..., run_seq: _Optional[int] = ..., incarnation: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.RunStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., name: _Optional[str] = ..., job_id: _Optional[bytes] = ..., controller_actor_id: _Optional[bytes] = ..., controller_log_path: _Optional[str] = ..., first_time_ns: _Optional[int] = ..., time_ns: _Optional[int] = ..., status_time_ns: _Optional[int] = ..., start_time_ns: _Optional[int] = ..., end_time_ns: _Optional[int] = ..., framework_versions: _Optional[_Iterable[_Union[_state_pb2.Version, _Mapping]]] = ..., settings: _Optional[_Union[_state_pb2.RunSettings, _Mapping]] = ..., provenance: _Optional[_Union[_state_pb2.Provenance, _Mapping]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[_Union[Checkpoint, _Mapping]]] = ..., syncs: _Optional[_Iterable[_Union[Sync, _Mapping]]] = ..., budgets: _Optional[_Iterable[_Union[BudgetUse, _Mapping]]] = ..., irregular: _Optional[_Iterable[_Union[Irregularity, _Mapping]]] = ..., irregular_count: _Optional[int] = ..., reports: _Optional[int] = ..., checkpoints_committed: _Optional[int] = ..., last_metrics: _Optional[bytes] = ..., have_workers: _Optional[int] = ..., need_workers: _Optional[int] = ..., preemption_deadline_ns: _Optional[int] = ..., controller_starts: _Optional[int] = ..., callback_failures: _Optional[int] = ..., syncs_skipped: _Optional[int] = ..., return_value: _Optional[_Union[_state_pb2.Value, _Mapping]] = ..., writer: _Optional[str] = ..., imported: bool = ..., preempted_nodes: _Optional[_Iterable[str]] = ..., run_panels: _Optional[_Iterable[_Union[_state_pb2.Panel, _Mapping]]] = ..., worker_panels: _Optional[_Iterable[_Union[_state_pb2.Panel, _Mapping]]] = ..., next_status: _Optional[_Union[_state_pb2.RunStatus, str]] = ..., restart_time_ns: _Optional[int] = ...) -> None: ...
 
 class Attempt(_message.Message):
-    __slots__ = ("attempt_id", "number", "status", "status_reason", "cause", "error", "num_workers", "resources", "replica_group_size", "start_time_ns", "end_time_ns", "workers", "replaced", "groups", "resources_per_worker")
+    __slots__ = ("attempt_id", "number", "status", "status_reason", "cause", "error", "num_workers", "resources", "replica_group_size", "start_time_ns", "end_time_ns", "workers", "replaced", "groups", "resources_per_worker", "pending", "committed")
     ATTEMPT_ID_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -109,6 +113,8 @@ class Attempt(_message.Message):
     REPLACED_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_PER_WORKER_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
     attempt_id: str
     number: int
     status: _state_pb2.AttemptStatus
@@ -124,7 +130,21 @@ class Attempt(_message.Message):
     replaced: _containers.RepeatedCompositeFieldContainer[Worker]
     groups: _containers.RepeatedCompositeFieldContainer[ReplicaGroup]
     resources_per_worker: _state_pb2.ResourceSet
-    def __init__(self, attempt_id: _Optional[str] = ..., number: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.AttemptStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., num_workers: _Optional[int] = ..., resources: _Optional[_Iterable[_Union[_state_pb2.ResourceSet, _Mapping]]] = ..., replica_group_size: _Optional[int] = ..., start_time_ns: _Optional[int] = ..., end_time_ns: _Optional[int] = ..., workers: _Optional[_Iterable[_Union[Worker, _Mapping]]] = ..., replaced: _Optional[_Iterable[_Union[Worker, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping]]] = ..., resources_per_worker: _Optional[_Union[_state_pb2.ResourceSet, _Mapping]] = ...) -> None: ...
+    pending: _containers.RepeatedCompositeFieldContainer[PendingCheckpoint]
+    committed: int
+    def __init__(self, attempt_id: _Optional[str] = ..., number: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.AttemptStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., num_workers: _Optional[int] = ..., resources: _Optional[_Iterable[_Union[_state_pb2.ResourceSet, _Mapping]]] = ..., replica_group_size: _Optional[int] = ..., start_time_ns: _Optional[int] = ..., end_time_ns: _Optional[int] = ..., workers: _Optional[_Iterable[_Union[Worker, _Mapping]]] = ..., replaced: _Optional[_Iterable[_Union[Worker, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping]]] = ..., resources_per_worker: _Optional[_Union[_state_pb2.ResourceSet, _Mapping]] = ..., pending: _Optional[_Iterable[_Union[PendingCheckpoint, _Mapping]]] = ..., committed: _Optional[int] = ...) -> None: ...
+
+class PendingCheckpoint(_message.Message):
+    __slots__ = ("report_index", "directory", "metrics", "ranks")
+    REPORT_INDEX_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    report_index: int
+    directory: str
+    metrics: _state_pb2.ValueMap
+    ranks: int
+    def __init__(self, report_index: _Optional[int] = ..., directory: _Optional[str] = ..., metrics: _Optional[_Union[_state_pb2.ValueMap, _Mapping]] = ..., ranks: _Optional[int] = ...) -> None: ...
 
 class Worker(_message.Message):
     __slots__ = ("rank", "generation", "status", "status_reason", "cause", "error", "local_rank", "node_rank", "actor_id", "node_id", "node_ip", "pid", "accelerator_ids", "resources", "log_path", "placement", "bundle", "reports", "start_time_ns", "end_time_ns")
@@ -191,7 +211,7 @@ class ReplicaGroup(_message.Message):
     def __init__(self, group: _Optional[int] = ..., generation: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.ReplicaGroupStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., replacements: _Optional[int] = ..., failed_replacements: _Optional[int] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class Placement(_message.Message):
-    __slots__ = ("name", "attempt_id", "status", "bundles", "strategy", "placement_group_id", "status_reason")
+    __slots__ = ("name", "attempt_id", "status", "bundles", "strategy", "placement_group_id", "status_reason", "node_ids")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -199,6 +219,7 @@ class Placement(_message.Message):
     STRATEGY_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_REASON_FIELD_NUMBER: _ClassVar[int]
+    NODE_IDS_FIELD_NUMBER: _ClassVar[int]
     name: str
     attempt_id: str
     status: _state_pb2.PlacementStatus
@@ -206,21 +227,24 @@ class Placement(_message.Message):
     strategy: str
     placement_group_id: bytes
     status_reason: str
-    def __init__(self, name: _Optional[str] = ..., attempt_id: _Optional[str] = ..., status: _Optional[_Union[_state_pb2.PlacementStatus, str]] = ..., bundles: _Optional[_Iterable[_Union[_state_pb2.ResourceSet, _Mapping]]] = ..., strategy: _Optional[str] = ..., placement_group_id: _Optional[bytes] = ..., status_reason: _Optional[str] = ...) -> None: ...
+    node_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., attempt_id: _Optional[str] = ..., status: _Optional[_Union[_state_pb2.PlacementStatus, str]] = ..., bundles: _Optional[_Iterable[_Union[_state_pb2.ResourceSet, _Mapping]]] = ..., strategy: _Optional[str] = ..., placement_group_id: _Optional[bytes] = ..., status_reason: _Optional[str] = ..., node_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
-    __slots__ = ("index", "directory", "metrics", "time_ns", "size_bytes")
+    __slots__ = ("index", "directory", "metrics", "time_ns", "size_bytes", "report_index")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     TIME_NS_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    REPORT_INDEX_FIELD_NUMBER: _ClassVar[int]
     index: int
     directory: str
     metrics: _state_pb2.ValueMap
     time_ns: int
     size_bytes: int
-    def __init__(self, index: _Optional[int] = ..., directory: _Optional[str] = ..., metrics: _Optional[_Union[_state_pb2.ValueMap, _Mapping]] = ..., time_ns: _Optional[int] = ..., size_bytes: _Optional[int] = ...) -> None: ...
+    report_index: int
+    def __init__(self, index: _Optional[int] = ..., directory: _Optional[str] = ..., metrics: _Optional[_Union[_state_pb2.ValueMap, _Mapping]] = ..., time_ns: _Optional[int] = ..., size_bytes: _Optional[int] = ..., report_index: _Optional[int] = ...) -> None: ...
 
 class Sync(_message.Message):
     __slots__ = ("sync_id", "status", "source", "target", "start_time_ns", "error", "status_reason")
@@ -241,14 +265,16 @@ class Sync(_message.Message):
     def __init__(self, sync_id: _Optional[str] = ..., status: _Optional[_Union[_state_pb2.SyncStatus, str]] = ..., source: _Optional[str] = ..., target: _Optional[str] = ..., start_time_ns: _Optional[int] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., status_reason: _Optional[str] = ...) -> None: ...
 
 class BudgetUse(_message.Message):
-    __slots__ = ("budget", "used", "total")
+    __slots__ = ("budget", "used", "total", "reports")
     BUDGET_FIELD_NUMBER: _ClassVar[int]
     USED_FIELD_NUMBER: _ClassVar[int]
     TOTAL_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
     budget: _state_pb2.Budget
     used: int
     total: int
-    def __init__(self, budget: _Optional[_Union[_state_pb2.Budget, str]] = ..., used: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
+    reports: int
+    def __init__(self, budget: _Optional[_Union[_state_pb2.Budget, str]] = ..., used: _Optional[int] = ..., total: _Optional[int] = ..., reports: _Optional[int] = ...) -> None: ...
 
 class Irregularity(_message.Message):
     __slots__ = ("run_seq", "text")
