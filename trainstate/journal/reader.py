@@ -13,10 +13,12 @@ from pathlib import Path
 
 from trainstate.errors import NotFound
 from trainstate.journal.course import Course
-from trainstate.journal.disk import OS, Disk
+from trainstate.journal.disk import OS, Disk, storage_errors
 from trainstate.journal.end import End, Survey, known_chain, survey
+from trainstate.journal.fence import read_fence
 from trainstate.journal.frame import Frame
 from trainstate.journal.layout import Layout, SegmentName, read_identity
+from trainstate.journal.lock import writer_lives
 from trainstate.journal.lookup import of_stream, since, through_indexes
 from trainstate.journal.segment import Position, Segment
 
@@ -34,6 +36,20 @@ class Reader:
     @property
     def path(self) -> Path:
         return self._layout.root
+
+    @property
+    def owner(self) -> str:
+        """What the newest writer called itself; empty if it gave no name, or none has ever been.
+
+        Raises JournalCorrupt for a damaged FENCE, StorageError.
+        """
+        with storage_errors(self._layout.fence, "read FENCE"):
+            return read_fence(self._layout, self._disk).owner
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a writer lives. Raises StorageError."""
+        return writer_lives(self._layout.lock, self._disk)
 
     def survey(self) -> Survey:
         """The segments, the end, and what is wrong behind it. Raises JournalCorrupt."""

@@ -45,6 +45,16 @@ class History:
         """Where its history begins: 1, or more after retention."""
         return self._reader.first_seq
 
+    @property
+    def owner(self) -> str:
+        """What its newest writer called itself; empty if it gave no name. Raises JournalCorrupt."""
+        return self._reader.owner
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a writer lives now."""
+        return self._reader.is_live
+
     def events(self, from_seq: int | None = None) -> Iterator[Recorded]:
         """Every event from a position on, or from where history begins.
 
