@@ -1,0 +1,234 @@
+"""Every way a train function can end: the right status, and who, where, why and what to do."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster import Cluster
+from tests.e2e.running import left_behind, run
+from trainstate import train
+from trainstate.core import AttemptStatus, Cause, RunStatus, WorkerStatus
+from trainstate.errors import UsageError
+from trainstate.train import Checkpoint, ControllerError, WorkerGroupError
+
+
+def test_it_returns(cluster: Cluster, tmp_path: Path) -> None:
+    """A run that returns is FINISHED: metrics and value of rank 0, every report, nothing left."""
+
+    def function() -> dict[str, int]:
+        context = train.get_context()
+        for step in range(5):
+            train.report({"step": step, "rank": context.get_world_rank()})
+        return {"size": context.get_world_size()}
+
+    ran = run(cluster, function, "returns", tmp_path)
+    assert ran.result is not None
+    assert {"size": 2} == ran.result.return_value
+    assert {"step": 4, "rank": 0} == ran.result.metrics
+    assert (RunStatus.FINISHED, Cause.COMPLETED, 10) == (
+        ran.run.status,
+        ran.run.cause,
+        ran.run.reports,
+    )
+    assert [5, 5] == [worker.reports for worker in ran.run.attempts[0].workers.values()]
+    assert [] == left_behind(ran.run.run_id)
+
+
+def test_it_raises(cluster: Cluster, tmp_path: Path) -> None:
+    """A rank that raises is blamed, with node, cause and traceback; the exception reaches fit()."""
+
+    def function() -> None:
+        if train.get_context().get_world_rank() == 1:
+            raise ValueError("bad batch 17")
+        time.sleep(600)
+
+    ran = run(cluster, function, "raises", tmp_path)
+    assert isinstance(ran.error, WorkerGroupError)
+    assert isinstance(ran.error.worker_failures[1], ValueError)
+    assert (RunStatus.ERRORED, Cause.WORKER_ERROR) == (ran.run.status, ran.run.cause)
+    worker = ran.run.attempts[0].workers[1]
+    assert WorkerStatus.DEAD == worker.status
+    assert worker.error is not None
+    assert "bad batch 17" in worker.error.traceback
+    assert (worker.error.node_id, [1]) == (worker.node_id.hex(), list(worker.error.ranks))
+    assert worker.error.hint
+    assert [] == left_behind(ran.run.run_id)
+
+
+def test_it_exits(cluster: Cluster, tmp_path: Path) -> None:
+    """A process that ends is a lost worker, not an error of the controller."""
+
+    def function() -> None:
+        if train.get_context().get_world_rank() == 0:
+            os._exit(7)
+        time.sleep(600)
+
+    ran = run(cluster, function, "exits", tmp_path)
+    assert isinstance(ran.error, WorkerGroupError)
+    assert Cause.WORKER_LOST == ran.run.cause
+    error = ran.run.attempts[0].workers[0].error
+    assert error is not None
+    assert "os._exit" in error.hint
+
+
+def test_it_exits_politely(cluster: Cluster, tmp_path: Path) -> None:
+    """sys.exit in a train function is an error of that rank, and says what to do instead."""
+
+    def function() -> None:
+        raise SystemExit(3)
+
+    ran = run(cluster, function, "sysexit", tmp_path)
+    assert Cause.WORKER_ERROR == ran.run.cause
+    assert ran.run.error is not None
+    assert "return from the train function" in ran.run.error.hint
+
+
+def test_it_hangs(cluster: Cluster, tmp_path: Path) -> None:
+    """A rank that reports nothing for too long is hung; the traceback is where it hangs."""
+
+    def function() -> None:
+        train.report({"step": 0})
+        if train.get_context().get_world_rank() == 1:
+            threading.Event().wait()
+        while True:
+            train.report({"step": 1})
+            time.sleep(0.05)
+
+    ran = run(cluster, function, "hangs", tmp_path, report_timeout_s=2.0)
+    assert Cause.WORKER_HUNG == ran.run.cause
+    assert ran.run.error is not None
+    assert [1] == list(ran.run.error.ranks)
+    assert "wait()" in ran.run.error.traceback
+
+
+def test_it_runs_out_of_memory(cluster: Cluster, tmp_path: Path) -> None:
+    """An allocation that the system refuses is an error with a hint on memory."""
+
+    def function() -> None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+        bytearray(64 << 30)
+
+    ran = run(cluster, function, "memory", tmp_path)
+    assert ran.run.error is not None
+    assert ("MemoryError", Cause.WORKER_ERROR) == (ran.run.error.type, ran.run.cause)
+    assert "memory" in ran.run.error.hint
+
+
+def test_one_rank_reports_metrics(cluster: Cluster, tmp_path: Path) -> None:
+    """Metrics may come from one rank only: nothing waits, nothing is lost."""
+
+    def function() -> None:
+        if train.get_context().get_world_rank() == 0:
+            for step in range(3):
+                train.report({"step": step})
+
+    ran = run(cluster, function, "one_rank", tmp_path)
+    assert (RunStatus.FINISHED, 3) == (ran.run.status, ran.run.reports)
+
+
+def test_one_rank_reports_a_checkpoint(cluster: Cluster, tmp_path: Path) -> None:
+    """A checkpoint in a report that another rank never makes can not be committed, and says so."""
+
+    def function() -> None:
+        if train.get_context().get_world_rank() == 0:
+            with tempfile.TemporaryDirectory() as folder:
+                train.report({"step": 0}, checkpoint=Checkpoint.from_directory(folder))
+
+    ran = run(cluster, function, "one_sided", tmp_path)
+    assert RunStatus.ERRORED == ran.run.status
+    assert ran.run.error is not None
+    assert ("ReportMismatch", [1]) == (ran.run.error.type, list(ran.run.error.ranks))
+    assert "every rank" in ran.run.error.hint
+
+
+def test_an_upload_fails(cluster: Cluster, tmp_path: Path) -> None:
+    """A checkpoint that cannot be uploaded fails the rank that has it, and no other."""
+
+    def function() -> None:
+        if train.get_context().get_world_rank() == 1:
+            missing = Checkpoint.from_directory("/nonexistent/checkpoint")
+            train.report({"step": 0}, checkpoint=missing)
+        else:
+            train.report({"step": 0})
+            time.sleep(600)
+
+    ran = run(cluster, function, "upload", tmp_path)
+    assert Cause.UPLOAD_FAILED == ran.run.cause
+    assert ran.run.error is not None
+    assert [1] == list(ran.run.error.ranks)
+
+
+def test_it_cannot_be_pickled(cluster: Cluster, tmp_path: Path) -> None:
+    """A train function that cannot be sent says what in it cannot, before anything is started."""
+    lock = threading.Lock()
+
+    def function() -> None:
+        with lock:
+            train.report({})
+
+    with pytest.raises(UsageError, match="lock") as raised:
+        run_of_nothing(function, tmp_path)
+    assert raised.value.hint is not None
+
+
+def run_of_nothing(function: Any, storage: Path) -> None:
+    from tests.e2e.running import trainer
+
+    trainer(function, "unpicklable", storage).fit()
+
+
+def test_its_environment_makes_no_sense(cluster: Cluster, tmp_path: Path) -> None:
+    """A runtime_env that Ray refuses ends the run at once: trying again would not help."""
+    env = {"working_dir": "/nonexistent"}
+    ran = run(cluster, lambda: None, "noenv", tmp_path, worker_runtime_env=env)
+    assert isinstance(ran.error, ControllerError)
+    assert (RunStatus.ERRORED, Cause.CONTROLLER_ERROR) == (ran.run.status, ran.run.cause)
+    assert "/nonexistent" in ran.run.status_reason
+
+
+def test_it_is_never_up(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that are not up in time fail their attempt, which is tried again to its limit."""
+    monkeypatch.setenv("TRAINSTATE_START_TIMEOUT_S", "1")
+    env = {"py_executable": "/bin/sleep 60"}
+    more = {"worker_runtime_env": env, "controller_failure_limit": 1}
+    ran = run(cluster, lambda: None, "neverup", tmp_path, **more)
+    assert (RunStatus.ERRORED, Cause.START_TIMEOUT) == (ran.run.status, ran.run.cause)
+    assert 2 == len(ran.run.attempts)
+    assert [] == left_behind(ran.run.run_id)
+
+
+def test_a_failure_is_retried(cluster: Cluster, tmp_path: Path) -> None:
+    """After a failure that the budget allows training goes on from the last committed checkpoint."""
+
+    def function() -> int:
+        checkpoint = train.get_checkpoint()
+        start = 0
+        if checkpoint is not None:
+            with checkpoint.as_directory() as folder:
+                start = int((Path(folder) / "step").read_text()) + 1
+        for step in range(start, 4):
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "step").write_text(str(step))
+                train.report({"step": step}, checkpoint=Checkpoint.from_directory(folder))
+            if step == 1 and start == 0:
+                raise RuntimeError("once")
+        return start
+
+    ran = run(cluster, function, "retried", tmp_path, max_failures=1)
+    assert ran.result is not None
+    assert (RunStatus.FINISHED, 2) == (ran.run.status, ran.result.return_value)
+    assert [AttemptStatus.ERRORED, AttemptStatus.FINISHED] == [
+        one.status for one in ran.run.attempts
+    ]
+    assert 4 == ran.run.checkpoints_committed
+    assert ran.result.checkpoint is not None
+    assert [] == left_behind(ran.run.run_id)

@@ -1,0 +1,1 @@
+"""The shell around the core: what runs a training job on Ray."""

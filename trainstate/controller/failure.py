@@ -1,0 +1,105 @@
+"""What failed, as the journal keeps it (an Error, within bounds) and as `fit()` raises it (a pickle).
+
+Exceptions are the user's: they may refuse to print themselves, hold what cannot be pickled, or be of a
+class that cannot be made again. None of that makes a second failure of the first.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Mapping
+
+from trainstate.core import Cause
+from trainstate.errors import StorageError
+from trainstate.v1 import state_pb2 as s
+
+# By the class's name: none of the libraries has to be there. The first names are Ray's and torch's.
+_MEMORY = "use smaller batches or more workers, or ask for memory in resources_per_worker"
+_HINTS: Mapping[str, str] = {
+    "OutOfMemoryError": _MEMORY,
+    "DistBackendError": "a peer may have failed first: look at the other ranks' errors",
+    "MemoryError": _MEMORY,
+    "ModuleNotFoundError": "install it on every node, or name it in RunConfig(worker_runtime_env)",
+    "SystemExit": "return from the train function instead of exiting",
+}
+_RAISED = "the traceback ends where it was raised; the worker's log has its output"
+_LOST = (
+    "its process ended: os._exit, a crash in native code, or the system's out-of-memory killer;"
+    " its log, and `dmesg` on that node, may say which"
+)
+_DETAIL = re.compile(r"Worker exit detail: (.*?)(?:\. |$)")
+_MESSAGE_CHARACTERS = 8_000
+_TRACEBACK_CHARACTERS = 32_000
+
+
+def describe(error: BaseException, rank: int | None = None, node_id: str = "") -> s.Error:
+    """The Error of an exception, of a rank and on a node if it is one's.
+
+    What Ray wraps around the exception of another process is left out.
+    """
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, BaseException):
+        error = cause
+    kind = type(error)
+    hint = getattr(error, "hint", None) or _HINTS.get(kind.__name__, _RAISED)
+    plain = kind.__module__ in ("builtins", "__main__")
+    return s.Error(
+        type=kind.__qualname__ if plain else f"{kind.__module__}.{kind.__qualname__}",
+        message=_kept(_text(error), _MESSAGE_CHARACTERS),
+        traceback=_kept(_story(error), _TRACEBACK_CHARACTERS),
+        hint=_kept(str(hint), _MESSAGE_CHARACTERS),
+        ranks=[] if rank is None else [rank],
+        node_id=node_id,
+    )
+
+
+def lost(error: BaseException, rank: int, node_id: str) -> s.Error:
+    """The Error of a worker whose process is gone: what Ray says of it, and where to look."""
+    described = describe(error, rank, node_id)
+    detail = _DETAIL.search(described.message)
+    described.traceback = described.message  # what Ray says, whole
+    described.message = f"the process of rank {rank} ended: {detail[1] if detail else 'no detail'}"
+    described.hint = _HINTS.get(type(error).__name__, _LOST)
+    return described
+
+
+def cause_of(error: BaseException) -> Cause:
+    """Why a training function failed of that exception."""
+    return Cause.UPLOAD_FAILED if isinstance(error, StorageError) else Cause.WORKER_ERROR
+
+
+def pickled(error: BaseException) -> bytes:
+    """An exception so that `fit()` can raise it; its text, where it cannot be had again."""
+    from ray import cloudpickle
+
+    try:
+        data: bytes = cloudpickle.dumps(error)  # type: ignore[no-untyped-call]
+        cloudpickle.loads(data)
+    except Exception:  # the boundary: pickling runs code of the user's classes
+        stand_in = RuntimeError(f"{type(error).__qualname__}: {_text(error)}")
+        data = cloudpickle.dumps(stand_in)  # type: ignore[no-untyped-call]
+    return data
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # the boundary: printing runs code of the user's classes
+        return "(its text cannot be had)"
+
+
+def _story(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception:  # the boundary: so does printing what it was raised from
+        return "".join(traceback.format_tb(error.__traceback__))
+
+
+def _kept(text: str, characters: int) -> str:
+    """A text that has UTF-8, and a bound; of a longer one the beginning and the end are kept."""
+    whole = text.encode("utf-8", "backslashreplace").decode()
+    if len(whole) <= characters:
+        return whole
+    half = characters // 2
+    return f"{whole[:half]}\n... ({len(whole) - 2 * half} characters) ...\n{whole[-half:]}"

@@ -1,0 +1,128 @@
+"""What `fit()` does on the driver: start a controller, wait for its word, pass signals on."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import ray
+from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from trainstate.controller.actor import Controller
+from trainstate.controller.job import Job
+from trainstate.controller.outcome import Outcome
+from trainstate.core import Cause
+from trainstate.core.policy import num_workers_of
+from trainstate.errors import StateUnavailable, TrainstateError
+from trainstate.state import client
+from trainstate.state.names import NAMESPACE, controller_name
+from trainstate.v1 import event_pb2 as e
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# Processes that are started ahead, on the driver's node: what one machine starts at the same time.
+_WARM_MAX = 8
+# A controller is restarting: it will answer, there is nothing else to do.
+_PAUSE_S = 0.1
+
+
+def run(job: Job) -> Outcome:
+    """Runs a job on the cluster, to its end. Starts a local Ray if this process has none.
+
+    Raises StateUnavailable if the state actor is gone for good, or the controller.
+    """
+    if not ray.is_initialized():
+        ray.init()
+    client.ensure()  # it starts while the controller does
+    controller = _start(job)
+    _warm(job)
+    try:
+        with _passing_signals(controller):
+            return _wait(controller, job)
+    finally:
+        ray.kill(controller, no_restart=True)
+
+
+def find(run_id: str) -> Any:
+    """The controller of a run. Raises ValueError if there is none."""
+    return ray.get_actor(controller_name(run_id), namespace=NAMESPACE)
+
+
+def _start(job: Job) -> Any:
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+    return (
+        ray.remote(Controller)
+        .options(
+            name=controller_name(job.run_id),
+            namespace=NAMESPACE,
+            num_cpus=0,
+            max_restarts=-1,
+            max_task_retries=0,
+            scheduling_strategy=here,
+        )
+        .remote(job)
+    )
+
+
+def _warm(job: Job) -> None:
+    """Has this node start processes for the workers while the controller still comes up.
+
+    Ray gives an actor an idle process if there is one. Tasks of one shape would share a process, so each
+    asks for another trace of memory.
+    """
+    settings = e.RunCreated.FromString(job.created).settings
+    if job.worker_runtime_env:
+        return  # those processes are others
+    for number in range(min(num_workers_of(settings), _WARM_MAX)):
+        ray.remote(_load).options(num_cpus=0, memory=number + 1, max_retries=0).remote()
+
+
+def _load() -> None:
+    """What a worker will need."""
+    import trainstate.controller.worker  # noqa: F401
+
+
+def _wait(controller: Any, job: Job) -> Outcome:
+    """The controller's word; asked again of its successor, as often as it takes."""
+    pause = threading.Event()
+    while True:
+        # Not ray.get: it looks for signals only once a second.
+        answer: Future[Outcome] = controller.run.remote().future()
+        try:
+            return answer.result()
+        except ActorUnavailableError:
+            pause.wait(_PAUSE_S)
+        except RayActorError as error:
+            raise StateUnavailable(
+                f"the controller is gone for good: {error}",
+                run_id=job.run_id,
+                hint=f"trainstate show {job.run_id}",
+            ) from error
+        except RayTaskError as error:
+            if isinstance(error.cause, TrainstateError):
+                raise error.cause from None
+            raise
+
+
+@contextmanager
+def _passing_signals(controller: Any) -> Iterator[None]:
+    """Ctrl-C and SIGTERM abort the run; only the main thread can listen to them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def passed(number: int, frame: FrameType | None) -> None:
+        name = signal.Signals(number).name
+        controller.abort.remote(int(Cause.USER_ABORT), f"the driver got {name}", number)
+
+    before = {one: signal.signal(one, passed) for one in _SIGNALS}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)

@@ -1,0 +1,99 @@
+"""What the training function's thread talks to: `train.report` and its kin are thin wrappers over it.
+
+One training function runs in a process at a time, and threads that it starts belong to it, so the
+current session is a fact of the process and not of a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from trainstate.controller.storage import Storage
+
+
+class CheckpointUploadMode(Enum):
+    """How a reported checkpoint gets to storage; the names and values of Ray's."""
+
+    ASYNC = "ASYNC"  # behind the training function's back
+    SYNC = "SYNC"  # before `report` returns
+    NO_UPLOAD = "NO_UPLOAD"  # it is there already
+
+    def default_delete_local_checkpoint_after_upload(self) -> bool:
+        """Whether the local copy goes once it is uploaded, if the caller does not say."""
+        return self is CheckpointUploadMode.ASYNC
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """Who this worker is: fixed as long as its training function runs."""
+
+    experiment_name: str
+    run_id: str
+    attempt_id: str
+    world_rank: int
+    world_size: int
+    local_rank: int
+    local_world_size: int
+    node_rank: int
+    generation: int
+
+
+class Session(Protocol):
+    """One training function's way to the outside."""
+
+    info: SessionInfo
+    storage: Storage
+
+    def report(
+        self,
+        metrics: Mapping[str, Any],
+        checkpoint: Any | None,
+        checkpoint_dir_name: str | None,
+        upload_mode: CheckpointUploadMode,
+        delete_local: bool,
+        upload_fn: Callable[[Any, str], Any] | None,
+    ) -> None:
+        """Takes one report; returns as soon as losing it would be nobody's surprise."""
+        ...
+
+    def checkpoint(self) -> Any | None:
+        """The newest committed ray.train.Checkpoint, of this run or of the one it resumes."""
+        ...
+
+    def reported_checkpoints(self) -> Sequence[tuple[Any, Mapping[str, Any]]]:
+        """Every committed checkpoint that is kept, oldest first, with its metrics."""
+        ...
+
+    def dataset_shard(self, name: str) -> Any:
+        """This worker's part of a dataset. Raises KeyError if there is none of that name."""
+        ...
+
+    def barrier(self) -> None:
+        """Returns when every rank is here."""
+        ...
+
+    def broadcast(self, data: Any) -> Any:
+        """What rank 0 passes, on every rank."""
+        ...
+
+
+_session: Session | None = None
+
+
+def current() -> Session:
+    """The session of the training function that runs here. Raises RuntimeError if none does."""
+    if _session is None:
+        raise RuntimeError(
+            "no training function runs in this process: report(), get_context() and the like work "
+            "only inside a training function that a trainer's fit() started"
+        )
+    return _session
+
+
+def set_current(session: Session | None) -> None:
+    """Makes `session` what `current` returns; None when the training function is done."""
+    global _session
+    _session = session

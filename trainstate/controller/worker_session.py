@@ -1,0 +1,178 @@
+"""The session of a training function that runs in a worker: reports, checkpoints, shards, collectives.
+
+Called from the training thread and from threads it starts; what it says to the controller goes through
+the report buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Any
+
+import ray
+
+from trainstate.controller.buffer import ReportBuffer
+from trainstate.controller.failure import describe
+from trainstate.controller.hooks import Callback, TrainContextCallback
+from trainstate.controller.messages import Assignment, HookFailure, Kept
+from trainstate.controller.session import CheckpointUploadMode
+from trainstate.core.values import from_map, to_map
+from trainstate.state.names import NAMESPACE
+from trainstate.v1 import event_pb2 as e
+from trainstate.v1 import state_pb2 as s
+
+
+class WorkerSession:
+    """`fail` ends the worker's part of the attempt from another thread than the training one."""
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        notify: Callable[[], None],
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self.info = assignment.info
+        self.storage = assignment.storage
+        self.buffer = ReportBuffer(assignment.report_buffer, notify)
+        self.kept: tuple[Kept, ...] = ()
+        self.version = -1
+        self._assignment = assignment
+        self._fail = fail
+        self._uploads = ThreadPoolExecutor(1, "upload")
+        self._meetings = 0
+        self.hook_failures: list[HookFailure] = []
+
+    # --- reporting --------------------------------------------------------------------------------
+
+    def report(
+        self,
+        metrics: Mapping[str, Any],
+        checkpoint: Any | None,
+        checkpoint_dir_name: str | None,
+        upload_mode: CheckpointUploadMode,
+        delete_local: bool,
+        upload_fn: Callable[[Any, str], Any] | None,
+    ) -> None:
+        """Takes one report. With a checkpoint it returns when that is committed, unless ASYNC."""
+        with self._around("on_report"):
+            report = e.ReportReceived(
+                rank=self.info.world_rank, index=self.buffer.take(), metrics=to_map(metrics)
+            )
+            if checkpoint is None:
+                self.buffer.put(report)
+                return
+            directory = checkpoint_dir_name or self._directory(report.index)
+            if upload_mode is CheckpointUploadMode.NO_UPLOAD:
+                name = self.storage.extract_checkpoint_dir_name_from_path(checkpoint.path)
+                self._hand_over(report, name)
+            elif upload_mode is CheckpointUploadMode.SYNC:
+                self._upload(report, checkpoint, directory, delete_local, upload_fn)
+            else:
+                self._uploads.submit(
+                    self._upload_behind, report, checkpoint, directory, delete_local, upload_fn
+                )
+                return
+            self.buffer.wait_committed(report.index)
+
+    def _directory(self, index: int) -> str:
+        return f"{self._assignment.directory_prefix}{index:06d}"
+
+    def _upload_behind(self, *args: Any) -> None:
+        try:
+            self._upload(*args)
+        except Exception as error:  # nobody waits for this thread: the worker fails of it
+            self._fail(error)
+
+    def _upload(
+        self,
+        report: e.ReportReceived,
+        checkpoint: Any,
+        directory: str,
+        delete_local: bool,
+        upload_fn: Callable[[Any, str], Any] | None,
+    ) -> None:
+        with self._around("on_checkpoint_transfer"):
+            if upload_fn is None:
+                self.storage.persist_current_checkpoint(checkpoint, directory)
+            else:
+                there = upload_fn(checkpoint, directory)
+                directory = self.storage.extract_checkpoint_dir_name_from_path(there.path)
+        if delete_local:
+            self.storage.discard(checkpoint)
+        self._hand_over(report, directory)
+
+    def _hand_over(self, report: e.ReportReceived, directory: str) -> None:
+        report.checkpoint = directory
+        self.buffer.put(report)
+
+    @contextmanager
+    def _around(self, hook: str) -> Iterator[None]:
+        with ExitStack() as stack:
+            for callback in self._assignment.callbacks:
+                if isinstance(callback, TrainContextCallback):
+                    stack.enter_context(self._isolated(callback, hook))
+            yield
+
+    @contextmanager
+    def _isolated(self, callback: Callback, hook: str) -> Iterator[None]:
+        manager: AbstractContextManager[None] = nullcontext()
+        with self.guarded(callback, hook):
+            manager = getattr(callback, hook)()
+            manager.__enter__()
+        try:
+            yield
+        finally:
+            with self.guarded(callback, hook):
+                manager.__exit__(None, None, None)
+
+    @contextmanager
+    def guarded(self, callback: Callback, hook: str) -> Iterator[None]:
+        """Notes what a callback raises, and goes on (B.3 row 12)."""
+        try:
+            yield
+        except Exception as error:  # the boundary between a callback and training
+            described = describe(error, self.info.world_rank).SerializeToString()
+            self.hook_failures.append(HookFailure(type(callback).__name__, hook, described))
+
+    # --- what was reported ------------------------------------------------------------------------
+
+    def checkpoint(self) -> Any | None:
+        """The newest committed ray.train.Checkpoint."""
+        newest = max(self.kept, key=lambda one: one.index, default=None)
+        return None if newest is None else self.storage.checkpoint(newest.directory)
+
+    def reported_checkpoints(self) -> Sequence[tuple[Any, Mapping[str, Any]]]:
+        """Every committed checkpoint that is kept, oldest first, with its metrics."""
+        kept = sorted(self.kept, key=lambda one: one.index)
+        return [
+            (self.storage.checkpoint(one.directory), from_map(s.ValueMap.FromString(one.metrics)))
+            for one in kept
+        ]
+
+    # --- data and collectives ---------------------------------------------------------------------
+
+    def dataset_shard(self, name: str) -> Any:
+        """This worker's part of a dataset. Raises KeyError."""
+        shards = self._assignment.shards
+        if name not in shards:
+            known = ", ".join(map(repr, shards)) or "none"
+            raise KeyError(f"no dataset {name!r} was given to the trainer: there is {known}")
+        return shards[name]
+
+    def extra(self, name: str) -> Any:
+        """What a callback's `before_init_train_context` gave this worker. Raises KeyError."""
+        return self._assignment.extra[name]
+
+    def barrier(self) -> None:
+        """Returns when every rank is here."""
+        self.broadcast(None)
+
+    def broadcast(self, data: Any) -> Any:
+        """What rank 0 passes, on every rank. Ranks meet in rank 0's process."""
+        self._meetings += 1
+        rank_zero = ray.get_actor(self._assignment.rank_zero, namespace=NAMESPACE)
+        rank, size = self.info.world_rank, self.info.world_size
+        mine = data if rank == 0 else None
+        return ray.get(rank_zero.meet.remote(self._meetings, rank, size, mine))

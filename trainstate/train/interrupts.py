@@ -1,0 +1,82 @@
+"""Ctrl-C and SIGTERM in local mode: they end the training function, never a step of the recording."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+
+class Terminated(SystemExit):
+    """A signal ends the process: exit code 128 and its number."""
+
+
+class Interrupts:
+    """Raises KeyboardInterrupt and Terminated in the main thread, at once or when it is safe.
+
+    A handler that the program has set itself stays in place; so does everything in other threads.
+    """
+
+    def __init__(self) -> None:
+        self._held = 0
+        self._caught = 0
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Takes the signals, and gives them back."""
+        taken = [one for one in _HANDLERS if _in_main_thread() and _is_free(one)]
+        for one in taken:
+            signal.signal(one, self._catch)
+        try:
+            yield
+        finally:
+            for one in taken:
+                signal.signal(one, _HANDLERS[one])
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """A signal that comes inside is raised at the end."""
+        mine = _in_main_thread()
+        self._held += mine
+        try:
+            yield
+        finally:
+            self._held -= mine
+            self._deliver()
+
+    @contextmanager
+    def allowed(self) -> Iterator[None]:
+        """A part of what is held that may be interrupted."""
+        before, self._held = self._held, 0
+        try:
+            self._deliver()
+            yield
+        finally:
+            self._held = before
+
+    def _catch(self, number: int, frame: FrameType | None) -> None:
+        self._caught = number
+        self._deliver()
+
+    def _deliver(self) -> None:
+        if self._held or not self._caught or not _in_main_thread():
+            return
+        number, self._caught = self._caught, 0
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated(128 + number)
+
+
+_HANDLERS: Mapping[signal.Signals, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
+
+
+def _is_free(number: signal.Signals) -> bool:
+    return bool(signal.getsignal(number) == _HANDLERS[number])
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
