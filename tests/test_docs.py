@@ -13,6 +13,7 @@ import click
 import pytest
 
 from trainstate.cli import main
+from trainstate.train.settings import LIMITS
 from trainstate.v1 import event_pb2
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +61,13 @@ def test_every_payload_is_documented():
     payloads = event_pb2.Event.DESCRIPTOR.oneofs_by_name["payload"].fields
     names = [field.message_type.name for field in payloads]
     assert [name for name in names if f"\n### {name}\n" not in text] == []
+
+
+def test_every_setting_is_documented():
+    """docs/TRAINING.md has every variable that is read on the driver, with its default."""
+    text = (ROOT / "docs/TRAINING.md").read_text()
+    rows = [f"| {name} | {default:g} |" for name, (_, default) in LIMITS.items()]
+    assert [row for row in rows if row not in text] == []
 
 
 def test_readme_opens_with_the_two_commands():
