@@ -21,6 +21,8 @@ from trainstate.core import Placement
 from trainstate.core.observations import NotPlaced, Placed, Short
 from trainstate.v1 import state_pb2 as s
 
+_FIRST_S, _SLICE_S = 1, 4  # whole seconds: Ray cuts fractions
+
 Resources = Mapping[str, float]
 
 
@@ -39,7 +41,8 @@ async def place(
     deadline = time.monotonic() + timeout_s
     group = await asyncio.to_thread(find_or_make, placement, labels)
     short: Short | None = None
-    while not await _ready(group):
+    # It returns as soon as the group is ready; the slices are for looking at what is missing.
+    while not await asyncio.to_thread(group.wait, _FIRST_S if short is None else _SLICE_S):
         now = await asyncio.to_thread(_short, placement)
         if now != short:
             short = now
@@ -47,11 +50,6 @@ async def place(
         if time.monotonic() > deadline:
             return NotPlaced(placement.name, timeout_s, f"{now.text}, after {timeout_s:g} s")
     return await asyncio.to_thread(_placed, placement.name, group)
-
-
-async def _ready(group: PlacementGroup) -> bool:
-    """Waits up to a second, in one call that the cluster answers: it takes whole seconds only."""
-    return bool(await asyncio.to_thread(group.wait, 1))
 
 
 def find_or_make(placement: Placement, labels: Sequence[Mapping[str, str]]) -> PlacementGroup:
