@@ -66,11 +66,12 @@ def test_show_tells_the_story(imported: Cli):
 
 
 def test_show_one_attempt(imported: Cli):
-    """By number or by prefix; with the whole text of what ended it."""
-    outcome = imported("show", RUNS[0], "--attempt", "1")
+    """By number or by prefix; with the whole text of what ended it, if that is asked for."""
+    outcome = imported("show", RUNS[0], "--attempt", "1", "--traceback")
     assert "workers of attempt 1" in outcome.out
     assert 'p.touch(); raise RuntimeError("boom")' in outcome.out
-    assert outcome == imported("show", RUNS[0], "--attempt", "ad30b")
+    assert outcome == imported("show", RUNS[0], "--attempt", "ad30b", "--traceback")
+    assert "p.touch()" not in imported("show", RUNS[0], "--attempt", "1").out
 
 
 def test_show_as_of(imported: Cli):

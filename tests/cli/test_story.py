@@ -21,7 +21,10 @@ from trainstate.core import (
     WorkerStatus,
 )
 from trainstate.core.model import BudgetUse, Irregularity
+from trainstate.core.observations import WorkerFailed
 from trainstate.core.values import to_map
+from trainstate.testing.given import Given, event, given
+from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
 
 S = 10**9
@@ -98,7 +101,7 @@ def test_every_part_is_told(capsys):
         "loss 0.25",
         f"big {2**70}",
         "x FAILED /a s3://b : denied",
-        "failures 1 2",
+        "failures 1 0 2",
         "out of the ordinary (12 moves)",
         "and 2 more; --json has the first of them",
     ):
@@ -112,3 +115,68 @@ def test_a_preempted_run_says_which_nodes_go(capsys):
     )
     tell(going, None)
     assert "nodes n1, n2 to go at 19" in capsys.readouterr().out
+
+
+# --- of a run that goes on ------------------------------------------------------------------------
+
+
+def training(max_failures: int = 3) -> Given:
+    """Two workers that train, and have half a checkpoint."""
+    failure = s.FailureConfig(max_failures=max_failures)
+    limits = s.Limits(backoff_first_s=40, backoff_max_s=60)
+    settings = s.RunSettings(run_config=s.RunConfig(failure_config=failure), limits=limits)
+    ranks = range(2)
+    return given(
+        event(e.RunCreated(name="live", settings=settings)),
+        event(e.ControllerStarted()),
+        event(e.ControllerStarted(recovered=True)),
+        event(e.RunScheduling(num_workers=2)),
+        event(e.AttemptPlanned(num_workers=2), "a1"),
+        *(event(e.WorkerScheduled(rank=rank), "a1") for rank in ranks),
+        *(event(e.WorkerStarted(rank=rank, pid=40 + rank), "a1") for rank in ranks),
+        event(e.AttemptStarted(), "a1"),
+        event(e.RunRunning()),
+        event(e.ReportReceived(checkpoint="ck-0", metrics=to_map({"loss": 1})), "a1"),
+    )
+
+
+def told(capsys, run: Run, tracebacks: bool = False) -> str:
+    """What is printed of it, with single blanks."""
+    tell(run, run.attempt, stale=False, tracebacks=tracebacks)
+    return "\n".join(" ".join(line.split()) for line in capsys.readouterr().out.splitlines())
+
+
+def test_a_run_that_trains_says_how_far_it_is(capsys):
+    """Its controllers, and the checkpoint that some ranks have not reported yet."""
+    text = told(capsys, training().run)
+    assert "controller starts 2, of which 1 took the run up again" in text
+    assert "0 ck-0 1 of 2 ranks" in text
+
+
+def test_a_run_that_restarts_says_when_and_what_is_left(capsys):
+    """The time of the next attempt, the budget with its limit, and the error in short."""
+    error = s.Error(
+        type="ValueError",
+        message="boom",
+        traceback="Traceback\n  File 1\nValueError: boom\n",
+        hint="look at the log",
+        ranks=[1],
+        node_id="n1",
+    )
+    run = _failed_twice(error)
+    text = told(capsys, run)
+    for line in (
+        "waits for the next attempt, at 20",
+        "ranks 1\nnode n1\nhint look at the log\ntraceback ValueError: boom (all 3 lines: --traceback)",
+        "failures 2 3 2",
+    ):
+        assert line in text
+    assert "File 1" not in text
+    assert "Traceback\nFile 1\nValueError: boom" in told(capsys, run, tracebacks=True)
+
+
+def _failed_twice(error: s.Error) -> Run:
+    story = training()
+    story.run.budgets[Budget.FAILURES] = BudgetUse(Budget.FAILURES, 1, 1)
+    failed = WorkerFailed("a1", 1, 0, Cause.WORKER_ERROR, error)
+    return story.observed(failed).then(status=RunStatus.RESTARTING)

@@ -30,8 +30,9 @@ class Verb(NamedTuple):
     summary: str
 
 
-# In the order of docs/CLI.md: take in, look, send on, look after.
+# In the order of docs/CLI.md: run, take in, look, send on, end, look after.
 VERBS: Mapping[str, Verb] = {
+    "run": Verb("run", "run", "Run a training script, and show how it goes."),
     "import": Verb("import_", "import_group", "Take in what another system recorded."),
     "runs": Verb("runs", "runs", "List the runs."),
     "show": Verb("show", "show", "Tell the story of a run."),
@@ -41,6 +42,8 @@ VERBS: Mapping[str, Verb] = {
     "diff": Verb("diff", "diff", "Show what changed between two positions."),
     "stats": Verb("stats", "stats", "Count what a journal holds."),
     "export": Verb("export", "export", "Send events to a sink."),
+    "abort": Verb("abort", "abort", "Ask a running training to end."),
+    "reconcile": Verb("reconcile", "reconcile", "End the open runs of clusters that are gone."),
     "verify": Verb("verify", "verify", "Check every byte of a journal."),
     "repair": Verb("repair", "repair", "Make a damaged journal readable again."),
     "retain": Verb("retain", "retain", "Drop the oldest part of a journal."),
@@ -181,6 +184,6 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 def main() -> None:
     """A durable, replayable journal of distributed training runs.
 
-    Every verb reads the journal's files directly: no Ray, no server. The journal is --journal PATH,
-    or all the journals under $TRAINSTATE_HOME (default ~/.trainstate).
+    Every verb but abort reads the journal's files directly: no Ray, no server. The journal is
+    --journal PATH, or all the journals under $TRAINSTATE_HOME (default ~/.trainstate).
     """

@@ -138,16 +138,29 @@ def facts(rows: Iterable[tuple[str, Any]]) -> None:
     _print(made)
 
 
-def line(*parts: str | Styled) -> None:
+def line(*parts: str | Styled, err: bool = False) -> None:
     """Prints parts side by side on one line. Without rich: a tail of a million events is piped."""
     shown = (part if isinstance(part, str) else _styled(*part) for part in parts)
-    click.echo("".join(shown), color=False if os.environ.get("NO_COLOR") else None)
+    click.echo("".join(shown), err=err, color=False if os.environ.get("NO_COLOR") else None)
 
 
 def _styled(text: str, style: str) -> str:
     if style in _WEIGHTS:
         return click.style(text, **{style: True})
     return click.style(text, fg=style) if style else text
+
+
+def cut(parts: Sequence[str | Styled], columns: int) -> str:
+    """Parts side by side in so many columns, with the colours of the terminal at standard error."""
+    from rich.console import Console
+    from rich.text import Text
+
+    text = Text.assemble(*parts, no_wrap=True, end="")
+    text.truncate(columns, overflow="ellipsis")
+    out = Console(stderr=True, width=columns, highlight=False)
+    with out.capture() as captured:
+        out.print(text)
+    return captured.get()
 
 
 def say(text: str) -> None:

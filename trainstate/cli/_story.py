@@ -8,7 +8,8 @@ from typing import Any
 from trainstate.cli import _render
 from trainstate.cli._plain import plain_metrics
 from trainstate.cli._text import between, count, fields, headline, inline, moment, size, word
-from trainstate.core import Attempt, Budget, Run, RunStatus, Worker
+from trainstate.core import Attempt, Budget, Cause, Run, RunStatus, Worker
+from trainstate.core.policy import BUDGET_OF, UNLIMITED, charge
 from trainstate.core.views.event_json import message_json
 from trainstate.v1 import state_pb2 as s
 
@@ -16,29 +17,44 @@ Row = tuple[str, Any]
 
 # A traceback or a long list of odd moves is in `--json`; here is how it begins.
 _ODD_SHOWN = 10
+# Its cause is that of the last restart, which the attempts tell.
+_TRAINING = (RunStatus.RUNNING, RunStatus.PREEMPTING)
 
 
-def tell(run: Run, attempt: Attempt | None) -> None:
-    """Prints the story of a run, with the workers of one of its attempts."""
-    _render.facts(_head(run))
-    _whole(f"why it is {run.status.name}", run.status_reason)
-    _error(run.error)
+def tell(run: Run, attempt: Attempt | None, stale: bool = False, tracebacks: bool = False) -> None:
+    """Prints the story of a run, with the workers of one of its attempts.
+
+    A stale one is over, and nobody has recorded it. Of `tracebacks` the last line is told otherwise.
+    """
+    _render.facts(_head(run, stale))
+    if tracebacks:
+        _whole(f"why it is {run.status.name}", run.status_reason)
+    _error("error", run.error, run.cause, tracebacks)
     _attempts(run)
     if attempt is not None:
-        _whole(f"why attempt {attempt.number} is {attempt.status.name}", attempt.status_reason)
-        _error(attempt.error)
-        _workers(attempt)
-        _groups(attempt)
+        _attempt(run, attempt, tracebacks)
     for part in _PARTS:
         part(run)
 
 
-def _head(run: Run) -> Iterator[Row]:
+def _attempt(run: Run, attempt: Attempt, tracebacks: bool) -> None:
+    name = f"attempt {attempt.number}"
+    if tracebacks:
+        _whole(f"why {name} is {attempt.status.name}", attempt.status_reason)
+    if attempt.error != run.error:
+        _error(f"error of {name}", attempt.error, attempt.cause, tracebacks)
+    _workers(attempt)
+    _groups(attempt)
+    _pending(attempt)
+
+
+def _head(run: Run, stale: bool) -> Iterator[Row]:
     yield "run", run.run_id
     yield "name", run.name
     yield "status", _render.status(run.status)
+    yield "stale", "its cluster is gone: trainstate reconcile records its end" if stale else ""
     yield "why", headline(run.status_reason)
-    yield "cause", word(run.cause)
+    yield "cause", "" if run.status in _TRAINING else word(run.cause)
     yield "waits for", _waits_for(run)
     yield "started", moment(run.start_time_ns)
     yield "ended" if run.end_time_ns else "newest event", moment(run.end_time_ns or run.time_ns)
@@ -46,7 +62,7 @@ def _head(run: Run) -> Iterator[Row]:
     yield "events", run.run_seq
     yield "incarnation", f"{run.incarnation} (written by {run.writer})" if run.writer else ""
     yield "controller", run.controller_actor_id.hex()
-    yield "controller starts", run.controller_starts or ""
+    yield "controller starts", _controller_starts(run)
     yield "controller log", run.controller_log_path
     yield "job", run.job_id.hex()
     yield from _settings(run.settings)
@@ -59,11 +75,19 @@ def _head(run: Run) -> Iterator[Row]:
 def _waits_for(run: Run) -> str:
     if run.status == RunStatus.WAITING:
         return f"{count(run.need_workers, 'worker')}, has {run.have_workers}"
+    if run.status == RunStatus.RESTARTING and run.restart_time_ns:
+        return f"the next attempt, at {moment(run.restart_time_ns)}"
     if run.status == RunStatus.PREEMPTING:
         until = moment(run.preemption_deadline_ns or 0)
         nodes = ", ".join(run.preempted_nodes)
         return f"nodes {nodes} to go" + (f" at {until}" if until else "")
     return ""
+
+
+def _controller_starts(run: Run) -> str:
+    recovered = run.controller_starts - 1
+    more = f", of which {recovered} took the run up again" if recovered > 0 else ""
+    return f"{run.controller_starts or ''}{more}"
 
 
 def _lasted(run: Run) -> str:
@@ -111,21 +135,29 @@ def _asked(scaling: dict[str, Any]) -> str:
     return f"{number}{kind}" + (f", each {each}" if each else "")
 
 
-def _error(error: s.Error | None) -> None:
+def _error(title: str, error: s.Error | None, cause: Cause, tracebacks: bool) -> None:
     if error is None:
         return
-    ranks = ", ".join(map(str, error.ranks))
-    _render.heading("error")
+    _render.heading(title)
     _render.facts(
         [
             ("type", error.type),
-            ("message", error.message),
-            ("ranks", ranks),
+            ("message", headline(error.message)),
+            ("cause", word(cause)),
+            ("ranks", ", ".join(map(str, error.ranks))),
             ("node", error.node_id),
             ("hint", error.hint),
+            ("traceback", "" if tracebacks else _last_line(error.traceback)),
         ]
     )
-    _block(error.traceback)
+    if tracebacks:
+        _block(error.traceback)
+
+
+def _last_line(traceback: str) -> str:
+    """How a traceback ends, and how to see the rest."""
+    lines = traceback.strip().splitlines()
+    return f"{lines[-1]} (all {count(len(lines), 'line')}: --traceback)" if lines else ""
 
 
 def _whole(title: str, text: str) -> None:
@@ -213,6 +245,18 @@ def _groups(attempt: Attempt) -> None:
     _table(f"replica groups of attempt {attempt.number}", columns, rows)
 
 
+def _pending(attempt: Attempt) -> None:
+    rows = [
+        (
+            one.report_index,
+            one.directory,
+            f"{one.ranks} of {attempt.num_workers} ranks",
+        )
+        for one in attempt.pending.values()
+    ]
+    _table("checkpoints on their way", (">report", "directory", "reported by"), rows)
+
+
 def _placements(run: Run) -> None:
     rows = [
         (
@@ -265,8 +309,20 @@ def _syncs(run: Run) -> None:
 
 
 def _budgets(run: Run) -> None:
-    rows = [(word(Budget(one.budget)), one.used, one.total) for one in run.budgets.values()]
-    _table("restart budgets", ("budget", ">used since progress", ">used ever"), rows)
+    rows = [
+        (word(Budget(one.budget)), one.used, _limit(run, one.budget), one.total)
+        for one in run.budgets.values()
+    ]
+    columns = ("budget", ">used since progress", ">limit", ">used ever")
+    _table("restart budgets", columns, rows)
+
+
+def _limit(run: Run, budget: Budget) -> str:
+    causes = (cause for cause, counts_against in BUDGET_OF.items() if counts_against == budget)
+    state = next((charge(run, cause) for cause in causes), None)
+    if state is None:
+        return ""
+    return "none" if state.limit == UNLIMITED else str(state.limit)
 
 
 def _irregular(run: Run) -> None:

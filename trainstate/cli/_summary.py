@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 from trainstate.cli import _render
@@ -18,15 +19,19 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def show_runs(listed: Sequence[Listed], as_json: bool) -> None:
-    """Prints the runs in the order they began; one JSON object per line for programs."""
+def show_runs(listed: Sequence[Listed], as_json: bool, lost: Collection[Path] = ()) -> None:
+    """Prints the runs in the order they began; one JSON object per line for programs.
+
+    The open runs of a `lost` journal are stale: they are over, and nobody has recorded it.
+    """
     listed = sorted(listed, key=_began)
     if as_json:
         for one in listed:
-            _render.emit({**plain_summary(one.summary), "journal": str(one.history.path)})
+            journal = {"journal": str(one.history.path), "stale": _is_stale(one, lost)}
+            _render.emit({**plain_summary(one.summary), **journal})
     elif listed:
         several = len({one.history.path for one in listed}) > 1
-        _render.table(_COLUMNS, [_row(one, several) for one in listed])
+        _render.table(_COLUMNS, [_row(one, several, lost) for one in listed])
     else:
         _render.say("no runs")
 
@@ -35,12 +40,18 @@ def _began(listed: Listed) -> int:
     return listed.summary.start_time_ns or listed.summary.time_ns
 
 
-def _row(listed: Listed, several: bool) -> tuple[Any, ...]:
+def _is_stale(listed: Listed, lost: Collection[Path]) -> bool:
+    return listed.history.path in lost and not RunStatus(listed.summary.status).is_terminal
+
+
+def _row(listed: Listed, several: bool, lost: Collection[Path]) -> tuple[Any, ...]:
     run = listed.summary
+    status = RunStatus(run.status)
+    stale = _is_stale(listed, lost)
     return (
         short(run.run_id),
         run.name,
-        _render.status(RunStatus(run.status)),
+        f"{status.name} (stale)" if stale else _render.status(status),
         word(Cause(run.cause)),
         moment(run.start_time_ns),
         between(run.start_time_ns, run.end_time_ns or run.time_ns),

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
 from trainstate.cli._event_line import show_event
+from trainstate.cli._follow import Follower
 from trainstate.cli._options import journal_option, json_option
-from trainstate.cli._text import payload_word
-from trainstate.cli._where import first_seq_since, open_root, parse_position
+from trainstate.cli._text import clean, payload_word
+from trainstate.cli._where import first_seq_since, home, open_root, parse_position
 from trainstate.core.views.event_json import UNKNOWN_KIND
-from trainstate.errors import UsageError
+from trainstate.errors import NotAJournal, UsageError
 from trainstate.store import History, Recorded, Root
 from trainstate.store.events import recorded
 from trainstate.v1 import event_pb2 as e
@@ -23,6 +26,8 @@ _PAYLOADS = [field.name for field in e.Event.DESCRIPTOR.oneofs_by_name["payload"
 _KINDS = {payload_word(name).lower(): name for name in [*_PAYLOADS, UNKNOWN_KIND]}
 # How long one look at the journal waits for news; Ctrl-C is honoured in between.
 _WAIT_S = 1.0
+# Between two looks at all of them.
+_PAUSE_S = 0.05
 
 
 class Selection(NamedTuple):
@@ -69,18 +74,15 @@ def tail(
     """Print events, and go on as they come.
 
     One line per event: position, time, run, what happened, and why. KIND is WorkerStarted or
-    worker_started. Several journals are merged by time; to follow, or to begin at a SEQ, name one
-    journal or a run.
+    worker_started. Several journals are merged by time; to begin at a SEQ, name one journal or a run.
+    --follow goes on in all of them, and in those that are made meanwhile.
     """
     wanted = frozenset(map(_kind, kinds))
-    root = open_root(journal)
-    if prefix is None:
-        histories, run_id = _histories(root, start, follows), None
+    if prefix is None and follows and not start.isdecimal():
+        events = _all_followed(journal, Selection(None, wanted), start)
     else:
-        found = root.find(prefix)
-        histories, run_id = [found.history], found.run_id
-    sources = [_source(history, Selection(run_id, wanted), start, follows) for history in histories]
-    for one in heapq.merge(*sources, key=lambda one: one.event.time_unix_nano):
+        events = _events(open_root(journal), prefix, wanted, start, follows)
+    for one in events:
         show_event(one, as_json)
 
 
@@ -92,9 +94,53 @@ def _kind(text: str) -> str:
     return kind
 
 
-def _histories(root: Root, start: str, follows: bool) -> list[History]:
-    """All journals, where that makes sense; NotFound where one must be named."""
-    return [root.only()] if follows or start.isdecimal() else root.journals
+def _events(
+    root: Root, prefix: str | None, kinds: frozenset[str], start: str, follows: bool
+) -> Iterator[Recorded]:
+    """The events of a run, or of all journals; NotFound where one must be named."""
+    if prefix is not None:
+        found = root.find(prefix)
+        return _source(found.history, Selection(found.run_id, kinds), start, follows)
+    histories = [root.only()] if start.isdecimal() else root.journals
+    return _merged(_source(one, Selection(None, kinds), start, follows) for one in histories)
+
+
+def _merged(sources: Iterable[Iterator[Recorded]]) -> Iterator[Recorded]:
+    return heapq.merge(*sources, key=lambda one: one.event.time_unix_nano)
+
+
+def _all_followed(journal: Path | None, selection: Selection, start: str) -> Iterator[Recorded]:
+    """What all journals hold, merged by time; then what comes, in whichever, as it comes."""
+    path = journal or home()
+    histories = _histories_at(journal, path, start)
+    ends = {history.path: history.end.next_seq for history in histories}
+    yield from _merged(_up_to(one, selection, start, ends[one.path]) for one in histories)
+    follower = Follower(path, ends)
+    try:
+        while True:
+            for _, events in follower.look():
+                yield from filter(selection.wants, events)
+            time.sleep(follower.pause_s(_PAUSE_S))
+    finally:
+        follower.close()
+
+
+def _histories_at(journal: Path | None, path: Path, start: str) -> list[History]:
+    """The journals that are there; if there is none, that is said, and one is waited for."""
+    if start not in _NAMED:
+        parse_position(start)  # which may be wrong, also where nothing is there to apply it to
+    try:
+        return open_root(journal).journals
+    except NotAJournal:
+        if path.is_file():
+            raise
+        click.echo(f"no journal at {clean(str(path))} yet: waiting for one", err=True)
+        return []
+
+
+def _up_to(history: History, selection: Selection, start: str, end_seq: int) -> Iterator[Recorded]:
+    events = _source(history, selection, start, follows=False)
+    return takewhile(lambda one: one.seq < end_seq, events)
 
 
 def _source(
