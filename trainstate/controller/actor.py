@@ -88,7 +88,7 @@ class Controller:
         if run.status.is_terminal:
             return  # it ended, and its controller died before anybody heard of it
         self._observers.take_up(run)
-        noted = [(Seen(await self._began(run)), _nobody())]
+        noted = [(Seen(self._began()), _nobody())]
         while True:
             events = await self._loop.step([seen for seen, _ in noted])
             self._shell.recorded(events)
@@ -106,19 +106,17 @@ class Controller:
         await self._loop.step([seen for seen, _ in late])
         _hear(late)
 
-    async def _began(self, run: Run) -> o.Began:
+    def _began(self) -> o.Began:
         context = ray.get_runtime_context()
         self._created.job_id = bytes.fromhex(context.get_job_id())
         self._created.controller_actor_id = bytes.fromhex(context.get_actor_id() or "")
         self._created.controller_log_path = ray._private.worker.global_worker.get_out_file_path()
-        new = run.status in (RunStatus.UNSPECIFIED, RunStatus.INITIALIZING)
-        restored = await asyncio.to_thread(self._job.storage.restored) if new else ()
         return o.Began(
             self._created,
             self._created.controller_actor_id,
             bytes.fromhex(context.get_node_id()),
             os.getpid(),
-            restored,
+            tuple(map(e.CheckpointCommitted.FromString, self._job.restored)),
         )
 
     async def _append(self, events: Any) -> None:

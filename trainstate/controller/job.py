@@ -38,7 +38,8 @@ class Job:
     `created` is a serialised RunCreated without what only the controller knows (job id, actor id, log
     path). `train_fn` is a cloudpickled callable without arguments, `datasets` a cloudpickled dict of
     name -> dataset (or function that makes one), b"" if there are none; `data_config` is a
-    ray.train.DataConfig or None for the default one; `context` is a cloudpickled RunContext.
+    ray.train.DataConfig or None for the default one; `context` is a cloudpickled RunContext. `restored`
+    are serialised CheckpointCommitted of the checkpoints that an earlier run of this name left.
     """
 
     run_id: str
@@ -52,3 +53,4 @@ class Job:
     storage: Storage
     worker_runtime_env: Mapping[str, Any] = field(default_factory=dict)
     context: bytes = b""
+    restored: tuple[bytes, ...] = ()

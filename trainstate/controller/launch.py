@@ -18,15 +18,11 @@ from trainstate.controller.actor import Controller
 from trainstate.controller.job import Job
 from trainstate.controller.outcome import Outcome
 from trainstate.core import Cause
-from trainstate.core.policy import num_workers_of
 from trainstate.errors import StateUnavailable, TrainstateError
 from trainstate.state import client
 from trainstate.state.names import NAMESPACE, controller_name
-from trainstate.v1 import event_pb2 as e
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# Processes that are started ahead, on the driver's node: what one machine starts at the same time.
-_WARM_MAX = 8
 # A controller is restarting: it will answer, there is nothing else to do.
 _PAUSE_S = 0.1
 
@@ -40,7 +36,6 @@ def run(job: Job) -> Outcome:
         ray.init()
     client.ensure()  # it starts while the controller does
     controller = _start(job)
-    _warm(job)
     try:
         with _passing_signals(controller):
             return _wait(controller, job)
@@ -67,24 +62,6 @@ def _start(job: Job) -> Any:
         )
         .remote(job)
     )
-
-
-def _warm(job: Job) -> None:
-    """Has this node start processes for the workers while the controller still comes up.
-
-    Ray gives an actor an idle process if there is one. Tasks of one shape would share a process, so each
-    asks for another trace of memory.
-    """
-    settings = e.RunCreated.FromString(job.created).settings
-    if job.worker_runtime_env:
-        return  # those processes are others
-    for number in range(min(num_workers_of(settings), _WARM_MAX)):
-        ray.remote(_load).options(num_cpus=0, memory=number + 1, max_retries=0).remote()
-
-
-def _load() -> None:
-    """What a worker will need."""
-    import trainstate.controller.worker  # noqa: F401
 
 
 def _wait(controller: Any, job: Job) -> Outcome:

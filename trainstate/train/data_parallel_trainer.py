@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trainstate.controller.backend import BackendConfig
+from trainstate.controller.hook_env import callbacks_of
 from trainstate.controller.job import Job, RunContext
 from trainstate.controller.storage import Storage
 from trainstate.train.concluding import concluded, opened
@@ -118,7 +119,7 @@ class DataParallelTrainer:
     def _job(self, run_id: str, settings: s.RunSettings, storage: Storage) -> Job:
         """What the controller is given. Raises UsageError for what cannot be pickled."""
         name = settings.run_config.name
-        callbacks = tuple(self.run_config.callbacks or ())
+        callbacks = (*callbacks_of(os.environ), *(self.run_config.callbacks or ()))
         pickled(callbacks, "RunConfig(callbacks)")
         pickled(storage, "RunConfig(storage_filesystem)")
         return Job(
@@ -133,6 +134,7 @@ class DataParallelTrainer:
             storage=storage,
             worker_runtime_env=dict(self.run_config.worker_runtime_env or {}),
             context=pickled(self._context(run_id), "the configs of the trainer"),
+            restored=tuple(one.SerializeToString() for one in storage.restored()),
         )
 
 
