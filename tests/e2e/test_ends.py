@@ -198,7 +198,8 @@ def test_its_environment_makes_no_sense(cluster: Cluster, tmp_path: Path) -> Non
 def test_it_is_never_up(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers that are not up in time fail their attempt, which is tried again to its limit."""
     monkeypatch.setenv("TRAINSTATE_START_TIMEOUT_S", "1")
-    env = {"py_executable": "/bin/sleep 4"}
+    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(6)")
+    env = {"env_vars": {"PYTHONPATH": str(tmp_path)}}
     more = {"worker_runtime_env": env, "controller_failure_limit": 1}
     ran = run(cluster, lambda: None, "neverup", tmp_path, **more)
     assert (RunStatus.ERRORED, Cause.START_TIMEOUT) == (ran.run.status, ran.run.cause)

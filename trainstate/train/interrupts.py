@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 
 class Terminated(SystemExit):
@@ -17,7 +16,7 @@ class Terminated(SystemExit):
 class Interrupts:
     """Raises KeyboardInterrupt and Terminated in the main thread, at once or when it is safe.
 
-    A handler that the program has set itself stays in place; so does everything in other threads.
+    The program's own handlers (and Ray's) are back when the run is over; other threads keep theirs.
     """
 
     def __init__(self) -> None:
@@ -27,14 +26,13 @@ class Interrupts:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Takes the signals, and gives them back."""
-        taken = [one for one in _HANDLERS if _in_main_thread() and _is_free(one)]
-        for one in taken:
-            signal.signal(one, self._catch)
+        taken = _SIGNALS if _in_main_thread() else ()
+        before = {one: signal.signal(one, self._catch) for one in taken}
         try:
             yield
         finally:
-            for one in taken:
-                signal.signal(one, _HANDLERS[one])
+            for one, handler in before.items():
+                signal.signal(one, handler)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -68,14 +66,7 @@ class Interrupts:
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated(128 + number)
 
 
-_HANDLERS: Mapping[signal.Signals, Any] = {
-    signal.SIGINT: signal.default_int_handler,
-    signal.SIGTERM: signal.SIG_DFL,
-}
-
-
-def _is_free(number: signal.Signals) -> bool:
-    return bool(signal.getsignal(number) == _HANDLERS[number])
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def _in_main_thread() -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.core.histories import messages
 from trainstate.core.values import to_map
-from trainstate.core.views.ray_settings import SETTINGS, STRUCT, VERSIONS, dump, load
+from trainstate.core.views.ray_settings import SETTINGS, VERSIONS, dump, load
 from trainstate.v1 import state_pb2 as s
 
 
@@ -249,11 +248,3 @@ def test_dump_and_load_are_for_any_table():
     """The two functions behind the tables: presence follows the message."""
     assert {} == dump(s.WorkerRange(), (), 4)
     assert s.WorkerRange() == load(s.WorkerRange, (), {"min": 1})
-
-
-def test_what_json_has_not_is_text():
-    """Numbers that are not finite, and bytes, are text in a Struct, as in Ray (row 3-05)."""
-    odd = {"inf": math.inf, "low": -math.inf, "nan": math.nan, "raw": b"\x00"}
-    assert {"inf": "inf", "low": "-inf", "nan": "nan", "raw": "b'\\x00'"} == STRUCT.dump(
-        to_map(odd), 4
-    )
