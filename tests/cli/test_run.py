@@ -25,6 +25,7 @@ from trainstate.store import Store
 from trainstate.testing.given import event
 from trainstate.testing.story import write_story
 from trainstate.v1 import event_pb2 as e
+from trainstate.v1 import state_pb2 as s
 
 # A script that records a run as the state actor would, and then does what a test wants.
 WRITER = """
@@ -34,6 +35,7 @@ from trainstate.core.values import to_map
 from trainstate.store import Store
 from trainstate.testing.given import event
 from trainstate.v1 import event_pb2 as e
+from trainstate.v1 import state_pb2 as s
 
 class Run:
     def __init__(self, name, run_id):
@@ -245,6 +247,20 @@ def test_progress_is_told_every_ten_seconds(tmp_path: Path, capsys):
             told.append(len(capsys.readouterr().err.splitlines()))
     lives.close()
     assert [3, 0, 1, 0, 1, 0] == told
+
+
+def test_what_another_launch_began_is_its_own(tmp_path: Path):
+    """Of two scripts on one home each shows the runs with its launch id, or with none."""
+    lives = Lives(tmp_path, "mine")
+    with Store.open(tmp_path / "j", segment_bytes_max=1 << 20) as store:
+        for launch_id in ("mine", "another", ""):
+            created = e.RunCreated(name="a", provenance=s.Provenance(launch_id=launch_id))
+            opened = store.open_run(f"run-{launch_id}", "controller", 1)
+            begun = [event(created), event(e.RunScheduling())]
+            store.append(f"run-{launch_id}", opened.incarnation, opened.run_seq, begun)
+        shown = {live.run.run_id for live in lives.look(0.0)}
+    lives.close()
+    assert {"run-mine", "run-"} == shown == set(lives.all)
 
 
 # --- being asked to end ---------------------------------------------------------------------------

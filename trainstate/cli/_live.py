@@ -82,10 +82,14 @@ class Live:
 
 
 class Lives:
-    """The runs that begin in the journals of a root from now on, in that order."""
+    """The runs that begin in the journals of a root from now on, in that order.
 
-    def __init__(self, root: Path) -> None:
+    Without those that say that another launch began them.
+    """
+
+    def __init__(self, root: Path, launch_id: str = "") -> None:
         self.all: dict[str, Live] = {}
+        self._launch_id = launch_id
         self._follower = Follower(root, {path: _end_of(path) for path in _known(root)})
 
     def look(self, now_s: float) -> Iterator[Live]:
@@ -102,6 +106,8 @@ class Lives:
         begins = event.run_seq == 1 and not event.run_opened.foreign
         if begins and event.run_id not in self.all:
             self.all[event.run_id] = Live(event.run_id, journal)
+        if event.run_created.provenance.launch_id not in ("", self._launch_id):
+            self.all.pop(event.run_id, None)
         return self.all.get(event.run_id)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ from trainstate.cli._options import journal_option
 from trainstate.cli._shown import Shown, choose
 from trainstate.cli._where import home
 from trainstate.errors import TrainstateError, UsageError
-from trainstate.state.home import Standing, standing
+from trainstate.state.home import LAUNCH_VARIABLE, Standing, standing
 
 # Between two looks at the journals; so what is shown changes at most five times a second.
 _LOOK_S = 0.2
@@ -51,9 +52,11 @@ def run(
     if quiet and as_json:
         raise UsageError("--quiet and --json exclude each other", hint="trainstate run --help")
     shown = choose(quiet, as_json)
-    lives = Lives(journal or home())
+    launch_id = uuid.uuid4().hex
+    lives = Lives(journal or home(), launch_id)
+    environ = {**os.environ, LAUNCH_VARIABLE: launch_id}
     try:
-        with Child([sys.executable, script, *arguments], os.environ) as child:
+        with Child([sys.executable, script, *arguments], environ) as child:
             return _Watch(child, lives, shown).to_the_end()
     finally:
         lives.close()

@@ -23,6 +23,8 @@ from typing import NamedTuple, Self
 from trainstate.errors import TrainstateError, UsageError
 from trainstate.store import History
 
+# Set by `trainstate run`, which shows the runs that were created with its value.
+LAUNCH_VARIABLE = "TRAINSTATE_LAUNCH"
 _PROC = Path("/proc")
 _OWNER = re.compile(
     r"(?P<who>.+) of process (?P<pid>\d+) since (?P<start>\d+), boot (?P<boot>[0-9a-f-]+),"

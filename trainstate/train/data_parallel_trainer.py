@@ -11,6 +11,7 @@ from trainstate.controller.backend import BackendConfig
 from trainstate.controller.hook_env import callbacks_of
 from trainstate.controller.job import Job, RunContext
 from trainstate.controller.storage import Storage
+from trainstate.state.home import LAUNCH_VARIABLE
 from trainstate.train.concluding import concluded, opened
 from trainstate.train.config import RunConfig, ScalingConfig, adopt
 from trainstate.train.local import LocalJob, run_locally
@@ -107,7 +108,7 @@ class DataParallelTrainer:
     def _local_job(self, run_id: str, settings: s.RunSettings, storage: Storage) -> LocalJob:
         return LocalJob(
             run_id=run_id,
-            created=e.RunCreated(name=settings.run_config.name, settings=settings),
+            created=_created(settings),
             train_function=self.train_function,
             framework=self.backend_config.framework,
             datasets=self.datasets,
@@ -125,7 +126,7 @@ class DataParallelTrainer:
         return Job(
             run_id=run_id,
             name=name,
-            created=e.RunCreated(name=name, settings=settings).SerializeToString(),
+            created=_created(settings).SerializeToString(),
             train_fn=pickled(self.train_function, "train_loop_per_worker"),
             backend_config=self.backend_config,
             datasets=pickled(self.datasets, "datasets") if self.datasets else b"",
@@ -136,6 +137,14 @@ class DataParallelTrainer:
             context=pickled(self._context(run_id), "the configs of the trainer"),
             restored=tuple(one.SerializeToString() for one in storage.restored()),
         )
+
+
+def _created(settings: s.RunSettings) -> e.RunCreated:
+    created = e.RunCreated(name=settings.run_config.name, settings=settings)
+    launch_id = os.environ.get(LAUNCH_VARIABLE, "")
+    if launch_id:
+        created.provenance.launch_id = launch_id
+    return created
 
 
 def _backend_config(given: Any) -> BackendConfig:

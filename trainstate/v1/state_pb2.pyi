@@ -465,7 +465,7 @@ class CheckpointConfig(_message.Message):
     def __init__(self, num_to_keep: _Optional[int] = ..., checkpoint_score_attribute: _Optional[str] = ..., checkpoint_score_order: _Optional[_Union[ScoreOrder, str]] = ...) -> None: ...
 
 class Provenance(_message.Message):
-    __slots__ = ("git_commit", "git_dirty", "entrypoint", "argv", "python_version", "operating_system", "runtime_env_hash", "seed")
+    __slots__ = ("git_commit", "git_dirty", "entrypoint", "argv", "python_version", "operating_system", "runtime_env_hash", "seed", "launch_id")
     GIT_COMMIT_FIELD_NUMBER: _ClassVar[int]
     GIT_DIRTY_FIELD_NUMBER: _ClassVar[int]
     ENTRYPOINT_FIELD_NUMBER: _ClassVar[int]
@@ -474,6 +474,7 @@ class Provenance(_message.Message):
     OPERATING_SYSTEM_FIELD_NUMBER: _ClassVar[int]
     RUNTIME_ENV_HASH_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
+    LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
     git_commit: str
     git_dirty: bool
     entrypoint: str
@@ -482,4 +483,5 @@ class Provenance(_message.Message):
     operating_system: str
     runtime_env_hash: str
     seed: int
-    def __init__(self, git_commit: _Optional[str] = ..., git_dirty: bool = ..., entrypoint: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., python_version: _Optional[str] = ..., operating_system: _Optional[str] = ..., runtime_env_hash: _Optional[str] = ..., seed: _Optional[int] = ...) -> None: ...
+    launch_id: str
+    def __init__(self, git_commit: _Optional[str] = ..., git_dirty: bool = ..., entrypoint: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., python_version: _Optional[str] = ..., operating_system: _Optional[str] = ..., runtime_env_hash: _Optional[str] = ..., seed: _Optional[int] = ..., launch_id: _Optional[str] = ...) -> None: ...
