@@ -66,7 +66,7 @@ def driver(
         str(storage),
         str(workers),
     ]
-    process = subprocess.Popen(command, cwd=ROOT)
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
     try:
         yield process
     finally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +13,11 @@ import pytest
 from tests.cluster import Cluster
 from tests.e2e.killing import Killer, following
 from tests.e2e.running import left_behind, run
+from tests.e2e.test_orphans import driver, eventually, over, training
 from trainstate import train
-from trainstate.core import RunStatus
+from trainstate.core import Cause, RunStatus
+from trainstate.state import client
+from trainstate.state.manager import TrainStateManager
 from trainstate.store import History
 from trainstate.train import Checkpoint, CheckpointConfig
 
@@ -138,3 +143,20 @@ def reported(cluster: Cluster, run_id: str, rank: int) -> list[int]:
         for one in events
         if one.WhichOneof("payload") == "report_received" and one.report_received.rank == rank
     ]
+
+
+@pytest.mark.slow
+def test_a_second_controller_fences_the_first(cluster: Cluster, tmp_path: Path) -> None:
+    """Who takes a run up is its only writer: the controller before it stops, and fit() says why."""
+    client.greet(client.ensure())
+    with driver(cluster, "fenced", tmp_path) as process:
+        run = eventually(lambda: training(cluster, "fenced"))
+        taken = asyncio.run(TrainStateManager(run.run_id).open(time.time_ns()))
+        assert run.incarnation + 1 == taken.incarnation
+        assert 1 == process.wait(20)
+        assert process.stderr is not None
+        assert "Fenced" in process.stderr.read().decode()
+    # Nobody is left to go on with it, so it is ended, and nothing stays.
+    ended = eventually(lambda: over(cluster, run.run_id))
+    assert (RunStatus.ABORTED, Cause.CONTROLLER_LOST) == (ended.status, ended.cause)
+    assert [] == left_behind(run.run_id)
