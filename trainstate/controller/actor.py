@@ -22,6 +22,7 @@ from trainstate.controller.loop import Loop, Seen
 from trainstate.controller.observers import Observers
 from trainstate.controller.outcome import Outcome
 from trainstate.controller.shell import Shell
+from trainstate.controller.worker import NO_WARNING
 from trainstate.core import Cause, Run, RunStatus
 from trainstate.core import observations as o
 from trainstate.core.effects import Effect
@@ -38,6 +39,7 @@ class Controller:
     """Runs the job to its end. `run()` says how it ended."""
 
     def __init__(self, job: Job) -> None:
+        os.environ.setdefault(*NO_WARNING)
         self._job = job
         self._created = e.RunCreated.FromString(job.created)
         limits = self._created.settings.limits

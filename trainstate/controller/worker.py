@@ -30,6 +30,8 @@ from trainstate.core.redact import sanitised
 from trainstate.errors import Fenced
 
 ANSWER_S = 5.0
+# Ray warns of a blocking get anywhere in an asyncio actor; ours are in threads, never in its loop.
+NO_WARNING = ("RAY_WARN_BLOCKING_GET_INSIDE_ASYNC", "0")
 
 
 class _Meeting(NamedTuple):
@@ -60,6 +62,7 @@ class Worker:
     """
 
     def __init__(self, orphan_timeout_s: float) -> None:
+        os.environ.setdefault(*NO_WARNING)
         self._loop = asyncio.get_running_loop()
         self._tasks = ThreadPoolExecutor(1, "task")
         self._executed: dict[str, asyncio.Task[Any]] = {}
