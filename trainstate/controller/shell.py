@@ -12,9 +12,11 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from ray.exceptions import RayActorError
+
 from trainstate.controller import data_host, gang, placement
 from trainstate.controller.conversation import Conversation
-from trainstate.controller.failure import describe
+from trainstate.controller.failure import describe, lost
 from trainstate.controller.job import Job
 from trainstate.controller.messages import Ack, Answer, Assignment, HookFailure, Kept
 from trainstate.controller.observers import Observers
@@ -134,14 +136,28 @@ class Shell:
 
     async def _set_up(self, effect: SetUp) -> o.Observation:
         workers = self._by_rank()
+        limit = asyncio.timeout(self._limits.start_timeout_s)
         try:
             handles = [gang.find(self._run(), self._attempt, worker) for worker in workers]
-            await self._assign(workers, handles)
+            async with limit:
+                await self._assign(workers, handles)
             return await asyncio.to_thread(self._prepare, handles)
         except StorageError:
             raise
+        except RayActorError as error:
+            return o.StartFailed(effect.attempt_id, Cause.START_FAILED, self._lost(error, workers))
         except Exception as error:  # whatever a hook or a dataset raises, the attempt fails of it
+            if limit.expired():
+                late = TimeoutError(
+                    "hooks or datasets of the workers take longer than the start may"
+                )
+                return o.StartFailed(effect.attempt_id, Cause.START_TIMEOUT, describe(late))
             return o.StartFailed(effect.attempt_id, Cause.START_FAILED, describe(error))
+
+    def _lost(self, error: RayActorError, workers: Sequence[Worker]) -> s.Error:
+        """Who died, if it was a worker: it may have been the data host."""
+        dead = [one for one in workers if one.actor_id.hex() == error.actor_id]
+        return lost(error, dead[0].rank, dead[0].node_id.hex()) if dead else describe(error)
 
     async def _assign(self, workers: Sequence[Worker], handles: Sequence[Any]) -> None:
         shards = await data_host.shards(self._job, self._run(), self._attempt)

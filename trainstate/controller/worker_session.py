@@ -132,7 +132,9 @@ class WorkerSession:
         """Notes what a callback raises, and goes on (B.3 row 12)."""
         try:
             yield
-        except Exception as error:  # the boundary between a callback and training
+        except (
+            BaseException
+        ) as error:  # the boundary between a callback and training: also SystemExit
             described = describe(error, self.info.world_rank).SerializeToString()
             self.hook_failures.append(HookFailure(type(callback).__name__, hook, described))
 
