@@ -70,6 +70,20 @@ def test_every_setting_is_documented():
     assert [row for row in rows if row not in text] == []
 
 
+def test_the_demo_asks_for_what_there_is():
+    """Every option that scripts/demo gives to a verb is one of its own."""
+    known = dict(commands(main, "trainstate"))
+    lines = re.findall(
+        r"^say (trainstate (?:[^\\\n]|\\\n)+)", (ROOT / "scripts/demo").read_text(), re.M
+    )
+    assert lines
+    for line in lines:
+        words = line.split()
+        verb = known[" ".join(words[:2])]
+        options = {option for parameter in verb.params for option in parameter.opts}
+        assert [one for one in words if one.startswith("--") and one not in options] == []
+
+
 def test_readme_opens_with_the_two_commands():
     """The first code block of the README is the demo and the tests."""
     block = re.search(r"```[a-z]*\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)

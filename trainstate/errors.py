@@ -77,6 +77,8 @@ class TrainstateError(Exception):
         self.offset = offset
         self.run_id = run_id
         self.hint = hint
+        if hint is not None:
+            self.add_note(f"hint: {hint}")  # what Python prints below a traceback
 
     def __str__(self) -> str:
         at = "" if self.path is None else f"{self.path}: "

@@ -178,10 +178,11 @@ def test_what_will_not_change_is_not_tried_again(tmp_path, local, error):
 
 
 def test_a_source_that_is_gone(storage, tmp_path):
-    """With the usual reason as a hint."""
+    """What is missing is the checkpoint's directory, not the storage."""
     with pytest.raises(StorageError) as caught:
         storage.upload(ray.train.Checkpoint.from_directory(tmp_path / "gone"), "c0")
-    assert "must stay until report() returns" in caught.value.hint
+    assert str(tmp_path / "gone") == caught.value.path
+    assert "keep it until that returns" in caught.value.hint
 
 
 def test_an_upload_has_a_time_limit(tmp_path, local):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 from tests.cluster import Cluster
 from tests.e2e.running import left_behind, newest
-from tests.e2e.test_orphans import driver, eventually, over, training
+from tests.e2e.test_orphans import driver, eventually, over, pids_of, training
 from trainstate.core import Cause, Run, RunStatus
 from trainstate.errors import NotFound
 from trainstate.state import client
@@ -85,3 +86,16 @@ def in_status(cluster: Cluster, name: str, status: RunStatus) -> Run | None:
 @pytest.fixture(autouse=True)
 def _state(cluster: Cluster) -> None:
     client.greet(client.ensure())
+
+
+@pytest.mark.slow
+def test_a_signal_while_the_controller_is_dead(cluster: Cluster, tmp_path: Path) -> None:
+    """Ctrl-C reaches the controller that comes next."""
+    with driver(cluster, "abort-dead", tmp_path) as process:
+        run = eventually(lambda: training(cluster, "abort-dead"))
+        os.kill(pids_of(cluster, run, process)["controller"], signal.SIGKILL)
+        process.send_signal(signal.SIGINT)
+        assert 1 == process.wait(20)
+    ended = eventually(lambda: over(cluster, run.run_id))
+    assert (RunStatus.ABORTED, Cause.USER_ABORT) == (ended.status, ended.cause)
+    assert [] == left_behind(run.run_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import threading
@@ -12,8 +13,9 @@ from typing import Any
 import pytest
 
 from tests.cluster import Cluster
-from tests.e2e.running import left_behind, run
+from tests.e2e.running import left_behind, newest, run, trainer
 from trainstate import train
+from trainstate.controller.backend import Backend, BackendConfig
 from trainstate.core import AttemptStatus, Cause, RunStatus, WorkerStatus
 from trainstate.errors import UsageError
 from trainstate.train import Checkpoint, ControllerError, WorkerGroupError
@@ -181,8 +183,6 @@ def test_it_cannot_be_pickled(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def run_of_nothing(function: Any, storage: Path) -> None:
-    from tests.e2e.running import trainer
-
     trainer(function, "unpicklable", storage).fit()
 
 
@@ -233,3 +233,60 @@ def test_a_failure_is_retried(cluster: Cluster, tmp_path: Path) -> None:
     assert 4 == ran.run.checkpoints_committed
     assert ran.result.checkpoint is not None
     assert [] == left_behind(ran.run.run_id)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["surrogate", "evil"])
+def test_it_raises_what_cannot_be_told(cluster: Cluster, tmp_path: Path, kind: str) -> None:
+    """An exception that no stream prints, or that raises when looked at, ends its run all the same."""
+
+    class Hostile(Exception):
+        hint = property(lambda self: (_ for _ in ()).throw(SystemExit("no hint")))
+
+        def __str__(self) -> str:
+            raise KeyboardInterrupt
+
+    error = RuntimeError("a\udc80b") if kind == "surrogate" else Hostile()
+
+    def function() -> None:
+        raise error
+
+    ran = run(cluster, function, f"untold-{kind}", tmp_path, workers=1)
+    assert isinstance(ran.error, WorkerGroupError)
+    assert (RunStatus.ERRORED, Cause.WORKER_ERROR) == (ran.run.status, ran.run.cause)
+
+
+@pytest.mark.slow
+def test_a_failed_upload_cannot_be_ignored(cluster: Cluster, tmp_path: Path) -> None:
+    """Who catches the error of report() and goes on has failed all the same."""
+
+    def function() -> None:
+        for step in range(3):
+            with contextlib.suppress(Exception):
+                train.report({"step": step}, Checkpoint.from_directory("/nonexistent/checkpoint"))
+        time.sleep(600)
+
+    ran = run(cluster, function, "ignored", tmp_path)
+    assert Cause.UPLOAD_FAILED == ran.run.cause
+    assert ran.run.error is not None
+    assert "no such checkpoint directory" in ran.run.error.message
+
+
+@pytest.mark.slow
+def test_a_long_set_up_is_no_orphan(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers that no controller talks to stay as long as there is one."""
+    monkeypatch.setenv("TRAINSTATE_ORPHAN_TIMEOUT_S", "1")
+
+    class Slow(Backend):
+        def on_start(self, worker_group: Any, backend_config: Any) -> None:
+            time.sleep(3)
+
+    class SlowConfig(BackendConfig):
+        backend_cls = Slow
+
+    made = trainer(lambda: "done", "slow-start", tmp_path)
+    made.backend_config = SlowConfig()
+    assert "done" == made.fit().return_value
+    assert 1 == len(newest(cluster, "slow-start").attempts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -160,3 +161,21 @@ def test_a_second_controller_fences_the_first(cluster: Cluster, tmp_path: Path) 
     ended = eventually(lambda: over(cluster, run.run_id))
     assert (RunStatus.ABORTED, Cause.CONTROLLER_LOST) == (ended.status, ended.cause)
     assert [] == left_behind(run.run_id)
+
+
+@pytest.mark.slow
+def test_a_large_job_outlives_its_controller(cluster: Cluster, tmp_path: Path) -> None:
+    """What a train function brings along is there for the next controller too, however large it is."""
+    large = os.urandom(1_000_000)
+
+    def function() -> int:
+        for step in range(20):
+            train.report({"step": step})
+            time.sleep(0.05)
+        return len(large)
+
+    killer = Killer(cluster, "large", lambda kind: kind == "report_received" and not killer.killed)
+    with following(cluster, killer.see):
+        ran = run(cluster, function, "large", tmp_path)
+    assert ran.result is not None, ran.error
+    assert (1_000_000, 2) == (ran.result.return_value, ran.run.controller_starts)

@@ -285,7 +285,7 @@ def test_an_upload_that_fails_has_its_own_cause(home, run_config):
         checkpoint = train.Checkpoint.from_directory("/nonexistent/directory")
         train.report({}, checkpoint)
 
-    with pytest.raises(train.WorkerGroupError, match="storage said no") as caught:
+    with pytest.raises(train.WorkerGroupError, match="no such checkpoint directory") as caught:
         fit(function, run_config())
     assert isinstance(caught.value.worker_failures[0], StorageError)
     assert Cause.UPLOAD_FAILED == history(home)[0].cause

@@ -69,7 +69,10 @@ def _head(run: Run, stale: bool) -> Iterator[Row]:
     yield "frameworks", _versions(run.framework_versions)
     yield from _provenance(run.provenance)
     yield "return value", _return_value(run)
-    yield "callback failures", run.callback_failures or ""
+    seen = (
+        f"{run.callback_failures} (trainstate tail --run {run.run_id[:12]} --kind CallbackFailed)"
+    )
+    yield "callback failures", seen if run.callback_failures else ""
 
 
 def _waits_for(run: Run) -> str:

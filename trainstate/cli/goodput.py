@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -12,6 +13,8 @@ from trainstate.cli._text import duration
 from trainstate.cli._where import open_root
 from trainstate.core.views.goodput import Goodput
 from trainstate.core.views.goodput import goodput as spent
+from trainstate.state.home import Standing, standing
+from trainstate.store.root import Found
 
 _BAR_WIDTH = 40
 _COLOURS = {"productive": "green", "lost": "red"}
@@ -24,16 +27,24 @@ _COLOURS = {"productive": "green", "lost": "red"}
 def goodput(prefix: str, journal: Path | None, as_json: bool) -> None:
     """Show where the time of a run went.
 
-    From its start to its end, or to its newest event. The buckets sum exactly to the wall time.
+    From its start to its end, or to now; of one that nobody writes, to its newest event. The buckets
+    sum exactly to the wall time.
     """
     found = open_root(journal).find(prefix)
     with _render.progress("reading") as advance:
         events = _render.watched(found.history.events_of(found.run_id), advance)
-        result = spent(one.event for one in events)
+        result = spent((one.event for one in events), _now_ns(found))
     if as_json:
         _render.emit(_plain(found.run_id, result))
     else:
         _show(result)
+
+
+def _now_ns(found: Found) -> int | None:
+    """Now, of a run that goes on while its journal is written; None of any other."""
+    run = found.history.run(found.run_id)
+    lives = standing(found.history.path) is Standing.LIVE
+    return time.time_ns() if lives and not run.status.is_terminal else None
 
 
 def _plain(run_id: str, result: Goodput) -> dict[str, object]:

@@ -47,16 +47,14 @@ class Controller:
         self._manager = TrainStateManager(job.run_id, timeout_s=limits.state_timeout_s)
         self._observers = Observers(job.callbacks, job, self._tell, limits.hook_timeout_s)
         self._shell = Shell(job, lambda: self._loop.run, self._say, self._observers)
-        self._signal = 0
         self._end = asyncio.get_running_loop().create_task(self._live())
 
     async def run(self) -> Outcome:
         """Waits for the end of the run; how it ended. Raises StateUnavailable, Fenced."""
         return await asyncio.shield(self._end)
 
-    async def abort(self, cause: int, text: str, signal: int = 0) -> None:
+    async def abort(self, cause: int, text: str) -> None:
         """Ends the run, in whatever state it is. Returns when that is recorded, not when it is done."""
-        self._signal = self._signal or signal
         await self._say(o.Abort(Cause(cause), text), None)
 
     async def forever(self) -> None:
@@ -70,6 +68,9 @@ class Controller:
             except ConcurrencyError:
                 # A part of an append was recorded and its answer lost: the journal says which.
                 self._loop.cancel()
+                for seen, heard in self._noted:
+                    if isinstance(seen.observation, o.Abort):  # nothing else would say it again
+                        self._inbox.put_nowait((seen, heard))
 
     async def _take_up(self) -> Outcome:
         run = await self._manager.open(time.time_ns())
@@ -90,14 +91,14 @@ class Controller:
         if run.status.is_terminal:
             return  # it ended, and its controller died before anybody heard of it
         self._observers.take_up(run)
-        noted = [(Seen(self._began()), _nobody())]
+        self._noted = noted = [(Seen(self._began()), _nobody())]
         while True:
             events = await self._loop.step([seen for seen, _ in noted])
             self._shell.recorded(events)
             _hear(noted)
             if self._loop.run.status.is_terminal:
                 return
-            noted = [await self._inbox.get()]
+            self._noted = noted = [await self._inbox.get()]
             while not self._inbox.empty():
                 noted.append(self._inbox.get_nowait())
 
@@ -152,7 +153,6 @@ class Controller:
             worker_failures=self._failures(run),
             return_value=value if run.status is RunStatus.FINISHED else None,
             metrics=None if metrics is None else from_map(metrics),
-            signal=self._signal,
         )
 
     def _failures(self, run: Run) -> dict[int, bytes]:
@@ -168,7 +168,10 @@ class Controller:
 
 
 def _text(error: s.Error) -> str:
-    return error.traceback or (f"{error.type}: {error.message}" if error.type else error.message)
+    ranks = ", ".join(map(str, error.ranks))
+    where = f"rank {ranks}: " if ranks else ""
+    what = f"{error.type}: {error.message}" if error.type else error.message
+    return f"{where}{what}\n{error.traceback}".strip()
 
 
 def _hear(noted: Sequence[tuple[Seen, asyncio.Future[None]]]) -> None:

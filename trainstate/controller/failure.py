@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from trainstate.core import Cause
 from trainstate.errors import StorageError
 from trainstate.v1 import state_pb2 as s
+
+T = TypeVar("T")
 
 # By the class's name: none of the libraries has to be there. The first names are Ray's and torch's.
 _MEMORY = "use smaller batches or more workers, or ask for memory in resources_per_worker"
@@ -38,17 +41,18 @@ def describe(error: BaseException, rank: int | None = None, node_id: str = "") -
 
     What Ray wraps around the exception of another process is left out.
     """
-    cause = getattr(error, "cause", None)
+    cause = _asked(lambda: getattr(error, "cause", None), None)
     if isinstance(cause, BaseException):
-        error = cause
+        return describe(cause, rank, node_id)
     kind = type(error)
-    hint = getattr(error, "hint", None) or _HINTS.get(kind.__name__, _RAISED)
+    hint = _HINTS.get(kind.__name__, _RAISED)
+    own = _asked(lambda: str(getattr(error, "hint", None) or hint), hint)
     plain = kind.__module__ in ("builtins", "__main__")
     return s.Error(
         type=kind.__qualname__ if plain else f"{kind.__module__}.{kind.__qualname__}",
         message=_kept(_text(error), _MESSAGE_CHARACTERS),
         traceback=_kept(_story(error), _TRACEBACK_CHARACTERS),
-        hint=_kept(str(hint), _MESSAGE_CHARACTERS),
+        hint=_kept(own, _MESSAGE_CHARACTERS),
         ranks=[] if rank is None else [rank],
         node_id=node_id,
     )
@@ -76,24 +80,27 @@ def pickled(error: BaseException) -> bytes:
     try:
         data: bytes = cloudpickle.dumps(error)  # type: ignore[no-untyped-call]
         cloudpickle.loads(data)
-    except Exception:  # the boundary: pickling runs code of the user's classes
+    except BaseException:  # the boundary: pickling runs code of the user's classes
         stand_in = RuntimeError(f"{type(error).__qualname__}: {_text(error)}")
         data = cloudpickle.dumps(stand_in)  # type: ignore[no-untyped-call]
     return data
 
 
-def _text(error: BaseException) -> str:
+def _asked(look: Callable[[], T], instead: T) -> T:
+    """What is seen of an exception, or `instead`: looking at it runs code of the user's classes."""
     try:
-        return str(error)
-    except Exception:  # the boundary: printing runs code of the user's classes
-        return "(its text cannot be had)"
+        return look()
+    except BaseException:  # the boundary: that code may raise anything, also SystemExit
+        return instead
+
+
+def _text(error: BaseException) -> str:
+    return _asked(lambda: str(error), "(its text cannot be had)")
 
 
 def _story(error: BaseException) -> str:
-    try:
-        return "".join(traceback.format_exception(error))
-    except Exception:  # the boundary: so does printing what it was raised from
-        return "".join(traceback.format_tb(error.__traceback__))
+    bare = "".join(traceback.format_tb(error.__traceback__))
+    return _asked(lambda: "".join(traceback.format_exception(error)), bare)
 
 
 def _kept(text: str, characters: int) -> str:

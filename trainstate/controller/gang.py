@@ -20,7 +20,7 @@ from trainstate.controller.placement import resources_of
 from trainstate.controller.worker import Worker as WorkerActor
 from trainstate.core import Attempt, Cause, Run, Worker, WorkerStatus
 from trainstate.core.observations import GangUp, StartFailed, WorkerFacts
-from trainstate.state.names import NAMESPACE, attempt_name
+from trainstate.state.names import NAMESPACE, attempt_name, controller_name
 from trainstate.v1 import state_pb2 as s
 
 # Every rank may wait in a collective at once, and calls of dead controllers may linger.
@@ -79,7 +79,9 @@ def _make(
 ) -> list[Any]:
     actor = ray.remote(WorkerActor)
     return [
-        actor.options(**_options(run, attempt, worker, runtime_env)).remote(limits.orphan_timeout_s)
+        actor.options(**_options(run, attempt, worker, runtime_env)).remote(
+            limits.orphan_timeout_s, controller_name(run.run_id)
+        )
         for worker in workers
     ]
 

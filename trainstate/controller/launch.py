@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -35,12 +36,15 @@ def run(job: Job) -> Outcome:
     if not ray.is_initialized():
         ray.init()
     client.ensure()  # it starts while the controller does
-    controller = _start(job)
+    # Held until the end: a restarted controller is given it again, and Ray drops what nobody holds.
+    held = ray.put(job)
+    controller = _start(job.run_id, held)
     try:
-        with _passing_signals(controller):
-            return _wait(controller, job)
+        with _passing_signals(controller) as signals:
+            outcome = _wait(controller, job)
     finally:
         ray.kill(controller, no_restart=True)
+    return replace(outcome, signal=signals.number)
 
 
 def find(run_id: str) -> Any:
@@ -48,12 +52,12 @@ def find(run_id: str) -> Any:
     return ray.get_actor(controller_name(run_id), namespace=NAMESPACE)
 
 
-def _start(job: Job) -> Any:
+def _start(run_id: str, job: Any) -> Any:
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
     return (
         ray.remote(Controller)
         .options(
-            name=controller_name(job.run_id),
+            name=controller_name(run_id),
             namespace=NAMESPACE,
             num_cpus=0,
             max_restarts=-1,
@@ -86,20 +90,37 @@ def _wait(controller: Any, job: Job) -> Outcome:
             raise
 
 
+class _Signals:
+    """A signal to this process, on its way to the controller until that has it."""
+
+    def __init__(self, controller: Any) -> None:
+        self.number = 0
+        self._controller = controller
+
+    def passed(self, number: int, frame: FrameType | None) -> None:
+        """Handles a signal."""
+        self.number = self.number or number
+        self._send()
+
+    def _send(self) -> None:
+        text = f"the driver got {signal.Signals(self.number).name}"
+        answer = self._controller.abort.remote(int(Cause.USER_ABORT), text)
+        answer.future().add_done_callback(self._answered)
+
+    def _answered(self, answer: Future[None]) -> None:
+        """A controller that is starting again did not hear it."""
+        if isinstance(answer.exception(), ActorUnavailableError):
+            threading.Timer(_PAUSE_S, self._send).start()
+
+
 @contextmanager
-def _passing_signals(controller: Any) -> Iterator[None]:
+def _passing_signals(controller: Any) -> Iterator[_Signals]:
     """Ctrl-C and SIGTERM abort the run; only the main thread can listen to them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def passed(number: int, frame: FrameType | None) -> None:
-        name = signal.Signals(number).name
-        controller.abort.remote(int(Cause.USER_ABORT), f"the driver got {name}", number)
-
-    before = {one: signal.signal(one, passed) for one in _SIGNALS}
+    signals = _Signals(controller)
+    main = threading.current_thread() is threading.main_thread()
+    before = {one: signal.signal(one, signals.passed) for one in _SIGNALS if main}
     try:
-        yield
+        yield signals
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)

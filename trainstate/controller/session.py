@@ -93,7 +93,8 @@ def current() -> Session:
     return _session
 
 
-def set_current(session: Session | None) -> None:
-    """Makes `session` what `current` returns; None when the training function is done."""
+def set_current(session: Session | None) -> Session | None:
+    """Makes `session` what `current` returns; returns what that was before."""
     global _session
-    _session = session
+    before, _session = _session, session
+    return before

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from ray.exceptions import RayActorError
 
@@ -47,6 +48,7 @@ _DELETE_S = 60.0
 # What a worker may take to say good-bye.
 _STOP_S = 1.0
 
+T = TypeVar("T")
 Say = Callable[[o.Observation, Effect | None], Awaitable[None]]
 
 
@@ -63,6 +65,9 @@ class Shell:
         self._committed = asyncio.Event()
         self._mentioned: set[asyncio.Future[None]] = set()
         self._report_buffer = 1000
+        # Storage may hang; nothing else waits in these threads.
+        self._publishing = ThreadPoolExecutor(1, "publish")
+        self._deleting = ThreadPoolExecutor(1, "delete")
 
     def start(self, effect: Effect, again: bool) -> Callable[[], object]:
         """Begins an effect; returns what cancels it."""
@@ -267,17 +272,22 @@ class Shell:
 
     async def _publish(self, effect: Publish) -> o.Observation:
         pending = self._attempt.pending[effect.report_index]
-        size_bytes = await asyncio.to_thread(self._job.storage.publish, self._run(), pending)
+        size_bytes = await self._in(
+            self._publishing, self._job.storage.publish, self._run(), pending
+        )
         return o.Published(effect.attempt_id, effect.report_index, size_bytes)
 
     async def _delete(self, effect: DeleteCheckpoint) -> o.Observation:
         gone = self._run().checkpoints[effect.index]
         try:
             async with asyncio.timeout(_DELETE_S):  # the end of a run waits for it
-                await asyncio.to_thread(self._job.storage.delete, gone.directory)
+                await self._in(self._deleting, self._job.storage.delete, gone.directory)
         except (StorageError, TimeoutError) as error:
             return o.Deleted(effect.index, str(error) or f"not done after {_DELETE_S:g} s")
         return o.Deleted(effect.index)
+
+    async def _in(self, threads: ThreadPoolExecutor, work: Callable[..., T], *args: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(threads, work, *args)
 
     # --- ending -----------------------------------------------------------------------------------
 

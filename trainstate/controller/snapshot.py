@@ -123,6 +123,8 @@ def _read(state: Mapping[str, Any]) -> Snapshot:
         Kept(one["checkpoint_dir_name"], one["metrics"], index)
         for one, index in zip(results, indices, strict=True)
     ]
+    if not all(isinstance(one.directory, str) for one in kept):
+        raise TypeError("a checkpoint's directory is no text")
     latest = state.get("latest_checkpoint_result") or {}
     return Snapshot(kept, latest.get("checkpoint_dir_name", ""))
 

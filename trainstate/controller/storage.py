@@ -158,6 +158,7 @@ class Storage:
         StorageError.
         """
         self.check()
+        self._there(checkpoint)
         target = self.build_checkpoint_path_from_name(checkpoint_dir_name)
         if checkpoint.filesystem == self.storage_filesystem and checkpoint.path == target:
             return checkpoint
@@ -167,6 +168,16 @@ class Storage:
         return self.checkpoint(checkpoint_dir_name)
 
     upload = persist_current_checkpoint
+
+    def _there(self, checkpoint: Any) -> None:
+        """Raises StorageError for a checkpoint of files that are not there."""
+        from pyarrow import fs
+
+        hint = "write the checkpoint's directory before report(), and keep it until that returns"
+        with self._named(checkpoint.path, hint):
+            found = checkpoint.filesystem.get_file_info(checkpoint.path).type
+        if found == fs.FileType.NotFound:
+            raise StorageError("no such checkpoint directory", path=checkpoint.path, hint=hint)
 
     def _copied(self, checkpoint: Any, target: str, deadline: float) -> None:
         _repeated(lambda: self._copy(checkpoint, target), deadline)
@@ -260,8 +271,9 @@ class Storage:
 
     def publish(self, run: Run, complete: PendingCheckpoint | None) -> int:
         """Has a checkpoint that is complete found by later runs; its size. Raises StorageError."""
+        size = 0 if complete is None else self.size_bytes(complete.directory)
         self.write_snapshot(published(run, complete))
-        return 0 if complete is None else self.size_bytes(complete.directory)
+        return size
 
     def write_snapshot(self, snapshot: Snapshot) -> None:
         """Replaces the snapshot as a whole: readers see the one before or this. Raises StorageError."""

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import ray
 from ray import cloudpickle
+from ray.exceptions import RayError
 
 from trainstate.controller import session as sessions
 from trainstate.controller.failure import cause_of, describe, pickled
@@ -28,6 +29,7 @@ from trainstate.controller.worker_session import WorkerSession
 from trainstate.core.observations import WorkerFacts
 from trainstate.core.redact import sanitised
 from trainstate.errors import Fenced
+from trainstate.state.names import NAMESPACE
 
 ANSWER_S = 5.0
 # Ray warns of a blocking get anywhere in an asyncio actor; ours are in threads, never in its loop.
@@ -46,9 +48,29 @@ def _called(call: bytes) -> Any:
     return function(*args, **kwargs)
 
 
+def _print(error: BaseException) -> None:
+    try:
+        traceback.print_exception(error)
+    except (
+        BaseException
+    ):  # the boundary: its text or the stream may refuse; the journal has the story
+        return
+
+
 def _dumped(value: Any) -> bytes:
     data: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
     return data
+
+
+def _is_gone(controller: str) -> bool:
+    """Whether the cluster knows no such actor, alive or about to be."""
+    try:
+        ray.get_actor(controller, namespace=NAMESPACE)
+    except ValueError:
+        return True
+    except RayError:
+        return False
+    return False
 
 
 async def _awaited(work: asyncio.Future[Any]) -> Any:
@@ -58,10 +80,11 @@ async def _awaited(work: asyncio.Future[Any]) -> Any:
 class Worker:
     """A worker that has no rank yet.
 
-    It ends itself when no controller talks to it for `orphan_timeout_s`.
+    It ends itself when no controller has talked to it for `orphan_timeout_s`, and none of that name is
+    there any more: one that starts again, waits for the journal, or sets up for long, still is.
     """
 
-    def __init__(self, orphan_timeout_s: float) -> None:
+    def __init__(self, orphan_timeout_s: float, controller: str) -> None:
         os.environ.setdefault(*NO_WARNING)
         self._loop = asyncio.get_running_loop()
         self._tasks = ThreadPoolExecutor(1, "task")
@@ -73,7 +96,7 @@ class Worker:
         self._thread: threading.Thread | None = None
         self._ended: Answer | None = None
         self._heard_s = time.monotonic()
-        self._orphan = self._loop.create_task(self._end_when_orphaned(orphan_timeout_s))
+        self._orphan = self._loop.create_task(self._end_when_orphaned(orphan_timeout_s, controller))
 
     async def facts(self, bundle: int, generation: int) -> WorkerFacts:
         """Where and what this process is."""
@@ -167,7 +190,7 @@ class Worker:
         return Answer(ended="completed", value=_dumped(value), summary=summary)
 
     def _fail(self, error: BaseException) -> None:
-        traceback.print_exception(error)
+        _print(error)
         node_id = ray.get_runtime_context().get_node_id()
         described = describe(error, self._rank, node_id).SerializeToString()
         self._end(
@@ -229,7 +252,12 @@ class Worker:
                 with self._session.guarded(callback, name):
                     getattr(callback, name)()
 
-    async def _end_when_orphaned(self, timeout_s: float) -> None:
-        while (left_s := self._heard_s + timeout_s - time.monotonic()) > 0:
-            await asyncio.sleep(left_s)
-        os._exit(1)
+    async def _end_when_orphaned(self, timeout_s: float, controller: str) -> None:
+        while True:
+            while (left_s := self._heard_s + timeout_s - time.monotonic()) > 0:
+                await asyncio.sleep(left_s)
+            if await asyncio.to_thread(_is_gone, controller):
+                sys.stderr.write(f"no controller for {timeout_s:g} s: an orphan, and ends itself\n")
+                sys.stderr.flush()
+                os._exit(1)
+            self._heard_s = time.monotonic()

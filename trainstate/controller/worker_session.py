@@ -55,7 +55,11 @@ class WorkerSession:
         delete_local: bool,
         upload_fn: Callable[[Any, str], Any] | None,
     ) -> None:
-        """Takes one report. With a checkpoint it returns when that is committed, unless ASYNC."""
+        """Takes one report. With a checkpoint it returns when that is committed, unless ASYNC.
+
+        A checkpoint that cannot be handed over fails this worker, also if the caller catches the error:
+        the others would wait for its part for ever.
+        """
         with self._around("on_report"):
             report = e.ReportReceived(
                 rank=self.info.world_rank, index=self.buffer.take(), metrics=to_map(metrics)
@@ -64,44 +68,51 @@ class WorkerSession:
                 self.buffer.put(report)
                 return
             directory = checkpoint_dir_name or self._directory(report.index)
-            if upload_mode is CheckpointUploadMode.NO_UPLOAD:
-                name = self.storage.extract_checkpoint_dir_name_from_path(checkpoint.path)
-                self._hand_over(report, name)
-            elif upload_mode is CheckpointUploadMode.SYNC:
-                self._upload(report, checkpoint, directory, delete_local, upload_fn)
-            else:
-                self._uploads.submit(
-                    self._upload_behind, report, checkpoint, directory, delete_local, upload_fn
-                )
+            upload = (report, checkpoint, directory, upload_mode, delete_local, upload_fn)
+            if upload_mode is CheckpointUploadMode.ASYNC:
+                self._uploads.submit(self._upload, *upload)
                 return
+            self._upload(*upload)
             self.buffer.wait_committed(report.index)
 
     def _directory(self, index: int) -> str:
         return f"{self._assignment.directory_prefix}{index:06d}"
-
-    def _upload_behind(self, *args: Any) -> None:
-        try:
-            self._upload(*args)
-        except Exception as error:  # nobody waits for this thread: the worker fails of it
-            self._fail(error)
 
     def _upload(
         self,
         report: e.ReportReceived,
         checkpoint: Any,
         directory: str,
+        mode: CheckpointUploadMode,
         delete_local: bool,
         upload_fn: Callable[[Any, str], Any] | None,
     ) -> None:
-        with self._around("on_checkpoint_transfer"):
-            if upload_fn is None:
-                self.storage.persist_current_checkpoint(checkpoint, directory)
-            else:
-                there = upload_fn(checkpoint, directory)
-                directory = self.storage.extract_checkpoint_dir_name_from_path(there.path)
-        if delete_local:
-            self.storage.discard(checkpoint)
-        self._hand_over(report, directory)
+        try:
+            with self._around("on_checkpoint_transfer"):
+                there = self._stored(checkpoint, directory, mode, upload_fn)
+            directory = self.storage.extract_checkpoint_dir_name_from_path(there.path)
+            if delete_local and mode is not CheckpointUploadMode.NO_UPLOAD:
+                self.storage.discard(checkpoint)
+            self._hand_over(report, directory)
+        except (
+            BaseException
+        ) as error:  # whatever it is, the worker fails of it, and the caller hears it
+            self._fail(error)
+            raise
+
+    def _stored(
+        self,
+        checkpoint: Any,
+        directory: str,
+        mode: CheckpointUploadMode,
+        upload_fn: Callable[[Any, str], Any] | None,
+    ) -> Any:
+        """The checkpoint in storage."""
+        if mode is CheckpointUploadMode.NO_UPLOAD:
+            return checkpoint
+        if upload_fn is not None:
+            return upload_fn(checkpoint, directory)
+        return self.storage.persist_current_checkpoint(checkpoint, directory)
 
     def _hand_over(self, report: e.ReportReceived, directory: str) -> None:
         report.checkpoint = directory

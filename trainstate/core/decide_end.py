@@ -90,10 +90,15 @@ def on_cleared(run: Run, cleared: o.Cleared, now_ns: int) -> Iterator[e.Event]:
     if attempt is None or run.status not in STOPPING:
         return
     cause = _cause(run)
+    failed = sorted(one.rank for one in attempt.workers.values() if one.error is not None)
+    others = (
+        f"stopped with its attempt, as rank {failed[0]} failed" if failed else run.status_reason
+    )
     for worker in attempt.workers.values():
         if not worker.status.is_terminal:
             died = e.WorkerDied(rank=worker.rank, cause=0 if worker.cause else int(cause))  # type: ignore[arg-type]
-            yield bare(died, run.status_reason, attempt.attempt_id)
+            why = run.status_reason if worker.error is not None else others
+            yield bare(died, why, attempt.attempt_id)
     for placement in run.placements.values():
         if placement.attempt_id == attempt.attempt_id:
             released = e.PlacementReleased(name=placement.name)

@@ -36,7 +36,9 @@ def plan(run: Run) -> tuple[Effect, ...]:
         return (*_of_attempt(run, attempt), *_checkpoints(run, attempt))
     deletions = tuple(_deletions(run))
     if run.status is RunStatus.SHUTTING_DOWN:
-        return deletions or (Close(),)
+        # An abort waits for no storage: what is not to be kept is then left there.
+        aborted = run.next_status is RunStatus.ABORTED
+        return (Close(),) if aborted or not deletions else deletions
     if run.status in _STOPPING:
         return (*deletions, Wake(run.restart_time_ns))
     return deletions

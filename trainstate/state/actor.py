@@ -108,7 +108,7 @@ class TrainStateActor:
         raise NotFound(
             f"{len(fits)} open runs fit {text!r}: {ids}" if fits else f"no open run fits {text!r}",
             path=self._path,
-            hint="trainstate runs, on the head node",
+            hint="this is the cluster that was asked; another one is named with --address HOST:PORT",
         )
 
     async def journal(self) -> str:

@@ -172,7 +172,7 @@ class LocalRun:
 
     def _train(self, effect: effects.Train) -> o.Observation:
         who = (effect.attempt_id, effect.rank, effect.generation)
-        set_current(LocalSession(self, effect.attempt_id))
+        before = set_current(LocalSession(self, effect.attempt_id))
         try:
             with self._interrupts.allowed():
                 self.return_value = self.job.train_function()
@@ -186,7 +186,7 @@ class LocalRun:
             )
             return o.WorkerFailed(*who, cause_of(error), describe(error, 0))
         finally:
-            set_current(None)
+            set_current(before)  # of the training function that this fit() is in, if it is in one
         self.failure = None
         return o.Completed(*who, sanitised(self.return_value))
 

@@ -15,6 +15,9 @@ from typing import Any
 from trainstate.controller.session import CheckpointUploadMode, current
 from trainstate.core.redact import METRICS_SIZE_MAX, plain
 
+# What is larger is cut anyway, and what holds itself has no end.
+_VALUES_LOOKED_AT = 20_000
+
 
 class CheckpointConsistencyMode(Enum):
     """Ray's two ways to wait for checkpoints. trainstate validates none, so both are the same."""
@@ -94,9 +97,10 @@ def _refuse_tensors(value: Any, where: str) -> None:
     torch = sys.modules.get("torch")
     if torch is None:  # nobody here can have made a tensor
         return
-    open_values = [(value, where, 0)]
-    while open_values:
+    open_values, seen = [(value, where, 0)], 0
+    while open_values and seen < _VALUES_LOOKED_AT:
         one, at, depth = open_values.pop()
+        seen += 1
         if isinstance(one, torch.Tensor):
             raise ValueError(
                 f"{at} is a torch tensor: report a number, for example with .item(), "
