@@ -116,5 +116,6 @@ def _retriable(error: RayTaskError) -> TrainstateError:
 
 def _said(reason: BaseException) -> str:
     """The line of an error that says why; of an actor that failed to start, its traceback's last."""
-    lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
+    lines = [line.strip() for line in str(reason).splitlines()]
+    lines = [line for line in lines if line and not line.startswith("hint: ")]
     return lines[-1] if lines else type(reason).__name__
