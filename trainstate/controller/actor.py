@@ -36,11 +36,12 @@ from trainstate.v1 import state_pb2 as s
 
 
 class Controller:
-    """Runs the job to its end. `run()` says how it ended."""
+    """Runs a job, pickled or a list with a reference of that, to its end; `run()` says how it ended."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, held: bytes | list[Any]) -> None:
         os.environ.setdefault(*NO_WARNING)
-        self._job = job
+        data = held if isinstance(held, bytes) else ray.get(held[0])
+        self._job = job = _unpickled(data)
         self._created = e.RunCreated.FromString(job.created)
         limits = self._created.settings.limits
         self._inbox: asyncio.Queue[tuple[Seen, asyncio.Future[None]]] = asyncio.Queue()
@@ -165,6 +166,11 @@ class Controller:
             rank: self._shell.exceptions.get(rank) or pickled(RuntimeError(_text(error)))
             for rank, error in failed.items()
         }
+
+
+def _unpickled(data: bytes) -> Job:
+    job: Job = cloudpickle.loads(data)
+    return job
 
 
 def _text(error: s.Error) -> str:

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 import ray
+from ray import cloudpickle
 from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -23,6 +24,8 @@ from trainstate.errors import StateUnavailable, TrainstateError
 from trainstate.state import client
 from trainstate.state.names import NAMESPACE, controller_name
 
+# Ray sends an argument of up to 100 KB as it is.
+_INLINE_MAX = 50_000
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # A controller is restarting: it will answer, there is nothing else to do.
 _PAUSE_S = 0.1
@@ -36,8 +39,7 @@ def run(job: Job) -> Outcome:
     if not ray.is_initialized():
         ray.init()
     client.ensure()  # it starts while the controller does
-    # Held until the end: a restarted controller is given it again, and Ray drops what nobody holds.
-    held = ray.put(job)
+    held = _packed(job)  # until the end: a restarted controller is given it again
     controller = _start(job.run_id, held)
     try:
         with _passing_signals(controller) as signals:
@@ -47,12 +49,21 @@ def run(job: Job) -> Outcome:
     return replace(outcome, signal=signals.number)
 
 
+def _packed(job: Job) -> bytes | list[Any]:
+    """A job as an argument that survives restarts.
+
+    What is large Ray moves to its object store, and drops when nobody holds it; so that is ours to hold.
+    """
+    data: bytes = cloudpickle.dumps(job)  # type: ignore[no-untyped-call]
+    return data if len(data) <= _INLINE_MAX else [ray.put(data)]
+
+
 def find(run_id: str) -> Any:
     """The controller of a run. Raises ValueError if there is none."""
     return ray.get_actor(controller_name(run_id), namespace=NAMESPACE)
 
 
-def _start(run_id: str, job: Any) -> Any:
+def _start(run_id: str, held: bytes | list[Any]) -> Any:
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
     return (
         ray.remote(Controller)
@@ -64,7 +75,7 @@ def _start(run_id: str, job: Any) -> Any:
             max_task_retries=0,
             scheduling_strategy=here,
         )
-        .remote(job)
+        .remote(held)
     )
 
 
