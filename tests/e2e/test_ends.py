@@ -290,3 +290,38 @@ def test_a_long_set_up_is_no_orphan(
     made.backend_config = SlowConfig()
     assert "done" == made.fit().return_value
     assert 1 == len(newest(cluster, "slow-start").attempts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("raises", [False, True], ids=["clean", "raising"])
+def test_the_hooks_of_a_backend(cluster: Cluster, tmp_path: Path, raises: bool) -> None:
+    """Each runs once, in order, with all workers; one that raises at the end changes nothing else."""
+    said = tmp_path / "said"
+
+    class Telling(Backend):
+        def tell(self, worker_group: Any, hook: str) -> None:
+            ranks = worker_group.execute(lambda: train.get_context().get_world_rank())
+            with said.open("a") as file:
+                file.write(f"{hook} {ranks}\n")
+
+        def on_start(self, worker_group: Any, backend_config: Any) -> None:
+            self.tell(worker_group, "on_start")
+
+        def on_training_start(self, worker_group: Any, backend_config: Any) -> None:
+            self.tell(worker_group, "on_training_start")
+
+        def on_shutdown(self, worker_group: Any, backend_config: Any) -> None:
+            self.tell(worker_group, "on_shutdown")
+            if raises:
+                raise RuntimeError("not tidy")
+
+    class TellingConfig(BackendConfig):
+        backend_cls = Telling
+
+    made = trainer(lambda: None, f"hooks-{raises}", tmp_path)
+    made.backend_config = TellingConfig()
+    made.fit()
+    hooks = ("on_start", "on_training_start", "on_shutdown")
+    assert [f"{hook} [0, 1]" for hook in hooks] == said.read_text().splitlines()
+    ended = newest(cluster, f"hooks-{raises}")
+    assert (RunStatus.FINISHED, int(raises)) == (ended.status, ended.callback_failures)

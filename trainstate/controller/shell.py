@@ -23,7 +23,7 @@ from trainstate.controller.messages import Ack, Answer, Assignment, HookFailure,
 from trainstate.controller.observers import Observers
 from trainstate.controller.session import SessionInfo
 from trainstate.controller.versions import framework_versions
-from trainstate.core import Attempt, Cause, Run, RunStatus, Worker, WorkerStatus
+from trainstate.core import Attempt, AttemptStatus, Cause, Run, RunStatus, Worker, WorkerStatus
 from trainstate.core import observations as o
 from trainstate.core.effects import (
     Close,
@@ -104,6 +104,10 @@ class Shell:
     def _limits(self) -> s.Limits:
         settings = self._run().settings
         return settings.limits if settings is not None else s.Limits()
+
+    @property
+    def _resources(self) -> Mapping[str, float]:
+        return placement.resources_of(self._attempt.resources_per_worker or s.ResourceSet())
 
     def _by_rank(self) -> list[Worker]:
         return sorted(self._attempt.workers.values(), key=lambda one: one.rank)
@@ -209,8 +213,7 @@ class Shell:
         """Has the backend set up, in this thread: its hooks block."""
         config = self._job.backend_config
         backend = config.backend_cls()
-        each = self._attempt.resources_per_worker or s.ResourceSet()
-        resources = placement.resources_of(each)
+        resources = self._resources
         backend.on_start(gang.Group(handles, "on_start", resources), config)
         backend.on_training_start(gang.Group(handles, "on_training_start", resources), config)
         everywhere = gang.Group(handles, "versions", resources)
@@ -296,9 +299,27 @@ class Shell:
         if run.next_status is not RunStatus.ABORTED:
             if run.status is RunStatus.SHUTTING_DOWN:  # a restart does not wait for callbacks
                 await self._observers.farewell()
+            await self._shut_down_backend(run)
             await self._farewell(run)
         await removal.remove(run, effect.attempt_id)
         return o.Cleared(effect.attempt_id)
+
+    async def _shut_down_backend(self, run: Run) -> None:
+        """Lets the backend clean up, for a moment: what is dead or hangs is removed without."""
+        if self._attempt.status is not AttemptStatus.RUNNING:
+            return
+        config = self._job.backend_config
+        backend = config.backend_cls()
+        try:
+            handles = [gang.find(run, self._attempt, worker) for worker in self._by_rank()]
+            group = gang.Group(handles, "on_shutdown", self._resources)
+            async with asyncio.timeout(_STOP_S):
+                await asyncio.to_thread(backend.on_shutdown, group, config)
+        except (ValueError, TimeoutError, RayActorError):
+            return
+        except Exception as error:  # the boundary: a hook that raises is recorded, and nothing else
+            name = type(backend).__name__
+            await self._say(o.HookFailed(name, "on_shutdown", describe(error)), None)
 
     async def _farewell(self, run: Run) -> None:
         """Lets workers run their last hooks, for a moment: none of them has to answer."""
