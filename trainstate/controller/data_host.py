@@ -58,7 +58,6 @@ async def shards(job: Job, run: Run, attempt: Attempt) -> Sequence[Mapping[str, 
         )
         .remote(job.datasets, job.data_config)
     )
-    by_rank = sorted(attempt.workers.values(), key=lambda one: one.rank)
-    nodes = [worker.node_id.hex() for worker in by_rank]
+    nodes = [worker.node_id.hex() for worker in attempt.by_rank]
     found: Sequence[Mapping[str, Any]] = await host.shards.remote(len(nodes), nodes)
     return found

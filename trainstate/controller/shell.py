@@ -109,9 +109,6 @@ class Shell:
     def _resources(self) -> Mapping[str, float]:
         return placement.resources_of(self._attempt.resources_per_worker or s.ResourceSet())
 
-    def _by_rank(self) -> list[Worker]:
-        return sorted(self._attempt.workers.values(), key=lambda one: one.rank)
-
     # --- starting ---------------------------------------------------------------------------------
 
     async def _place(self, effect: Place) -> o.Observation:
@@ -144,7 +141,7 @@ class Shell:
         return await gang.start(self._run(), self._attempt, env, self._limits)
 
     async def _set_up(self, effect: SetUp) -> o.Observation:
-        workers = self._by_rank()
+        workers = self._attempt.by_rank
         limit = asyncio.timeout(self._limits.start_timeout_s)
         try:
             handles = [gang.find(self._run(), self._attempt, worker) for worker in workers]
@@ -311,7 +308,7 @@ class Shell:
         config = self._job.backend_config
         backend = config.backend_cls()
         try:
-            handles = [gang.find(run, self._attempt, worker) for worker in self._by_rank()]
+            handles = [gang.find(run, self._attempt, worker) for worker in self._attempt.by_rank]
             group = gang.Group(handles, "on_shutdown", self._resources)
             async with asyncio.timeout(_STOP_S):
                 await asyncio.to_thread(backend.on_shutdown, group, config)
@@ -324,7 +321,7 @@ class Shell:
     async def _farewell(self, run: Run) -> None:
         """Lets workers run their last hooks, for a moment: none of them has to answer."""
         alive = (WorkerStatus.RUNNING, WorkerStatus.COMPLETED, WorkerStatus.FAILING)
-        workers = [one for one in self._by_rank() if one.status in alive]
+        workers = [one for one in self._attempt.by_rank if one.status in alive]
         calls = [self._said(gang.find, run, self._attempt, worker) for worker in workers]
         answers = await asyncio.gather(*calls, return_exceptions=True)
         for worker, answer in zip(workers, answers, strict=True):

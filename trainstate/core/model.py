@@ -206,6 +206,11 @@ class Attempt:
     pending: dict[int, PendingCheckpoint] = field(default_factory=dict)
     committed: int = 0
 
+    @property
+    def by_rank(self) -> list[Worker]:
+        """Its workers, by rank."""
+        return [self.workers[rank] for rank in sorted(self.workers)]
+
 
 @dataclass(slots=True)
 class Placement:
