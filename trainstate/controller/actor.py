@@ -25,6 +25,7 @@ from trainstate.controller.shell import Shell
 from trainstate.controller.worker import NO_WARNING
 from trainstate.core import Cause, Run, RunStatus
 from trainstate.core import observations as o
+from trainstate.core.deciding import said
 from trainstate.core.effects import Effect
 from trainstate.core.values import from_map, from_value
 from trainstate.errors import ConcurrencyError, Fenced, StateUnavailable
@@ -176,8 +177,7 @@ def _unpickled(data: bytes) -> Job:
 def _text(error: s.Error) -> str:
     ranks = ", ".join(map(str, error.ranks))
     where = f"rank {ranks}: " if ranks else ""
-    what = f"{error.type}: {error.message}" if error.type else error.message
-    return f"{where}{what}\n{error.traceback}".strip()
+    return f"{where}{said(error)}\n{error.traceback}".strip()
 
 
 def _hear(noted: Sequence[tuple[Seen, asyncio.Future[None]]]) -> None:

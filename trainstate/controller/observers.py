@@ -33,6 +33,7 @@ from trainstate.controller.job import Job
 from trainstate.controller.snapshot import published
 from trainstate.core import Cause, Run, RunStatus
 from trainstate.core import observations as o
+from trainstate.core.deciding import said
 from trainstate.core.values import from_map, from_value
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
@@ -219,7 +220,7 @@ class _World:
         return directory if self._job is None else self._job.storage.checkpoint(directory)
 
     def exception(self, rank: int, error: s.Error) -> Callable[[], Exception]:
-        return partial(_exception, self._exceptions.get(rank), _said(error))
+        return partial(_exception, self._exceptions.get(rank), said(error))
 
     def result(self) -> Callable[[], RunResult]:
         # It is read in another thread, of a run that does not change any more.
@@ -251,7 +252,7 @@ def _run_error(run: Run, exceptions: Mapping[int, bytes]) -> Exception | None:
         return None
     error = run.error or s.Error(message=run.status_reason)
     rank = next(iter(error.ranks), None)
-    return _exception(exceptions.get(rank) if rank is not None else None, _said(error))
+    return _exception(exceptions.get(rank) if rank is not None else None, said(error))
 
 
 def _returned(run: Run, value: bytes | None) -> Any:
@@ -277,10 +278,6 @@ def _opened(data: bytes) -> Any:
     from ray import cloudpickle
 
     return cloudpickle.loads(data)
-
-
-def _said(error: s.Error) -> str:
-    return f"{error.type}: {error.message}" if error.type else error.message
 
 
 def _name(callback: Callback) -> str:

@@ -35,10 +35,14 @@ def bare(payload: Message, reason: str = "", attempt: str = "") -> e.Event:
     return event
 
 
+def said(error: s.Error) -> str:
+    """What an error says: its type and message."""
+    return f"{error.type}: {error.message}" if error.type else error.message
+
+
 def first_line(error: s.Error) -> str:
     """What an error says, in a line."""
-    text = f"{error.type}: {error.message}" if error.type else error.message
-    return text.strip().split("\n", 1)[0]
+    return said(error).strip().split("\n", 1)[0]
 
 
 def open_attempt(run: Run) -> Attempt | None:
