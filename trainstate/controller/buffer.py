@@ -77,6 +77,12 @@ class ReportBuffer:
         return found
 
     @property
+    def has_ready(self) -> bool:
+        """Whether there is a report to hand over now."""
+        with self._changed:
+            return bool(self._slots) and self._slots[0].encoded is not None
+
+    @property
     def drained(self) -> bool:
         """Whether every report that was begun is durable."""
         with self._changed:

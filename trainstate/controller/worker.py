@@ -228,7 +228,7 @@ class Worker:
         session.buffer.acknowledge(ack.durable, ack.committed)
 
     def _nothing_new(self) -> bool:
-        return not self._session.buffer.ready() and not self._over()
+        return not self._session.buffer.has_ready and not self._over()
 
     def _over(self) -> bool:
         """Whether it ended, and nothing is to be said before that."""
