@@ -225,10 +225,10 @@ class Shell:
         try:
             handle = gang.find(self._run(), self._attempt, worker)
         except ValueError as error:
-            lost = describe(error, effect.rank, worker.node_id.hex())
-            lost.message = "its process was gone when a controller looked for it"
+            gone = describe(error, effect.rank, worker.node_id.hex())
+            gone.message = "its process was gone when a controller looked for it"
             return o.WorkerFailed(
-                effect.attempt_id, effect.rank, effect.generation, Cause.WORKER_LOST, lost
+                effect.attempt_id, effect.rank, effect.generation, Cause.WORKER_LOST, gone
             )
         talk = Conversation(
             handle,

@@ -51,9 +51,7 @@ def _called(call: bytes) -> Any:
 def _print(error: BaseException) -> None:
     try:
         traceback.print_exception(error)
-    except (
-        BaseException
-    ):  # the boundary: its text or the stream may refuse; the journal has the story
+    except BaseException:  # the boundary: text or stream may refuse; the journal has the story
         return
 
 
@@ -180,9 +178,7 @@ class Worker:
         try:
             value = cloudpickle.loads(train_fn)()
             self._end(self._completed(value))
-        except (
-            BaseException
-        ) as error:  # the boundary: whatever a train function raises is its failure
+        except BaseException as error:  # the boundary: what a train function raises, it fails of
             self._fail(error)
 
     def _completed(self, value: Any) -> Answer:

@@ -94,9 +94,7 @@ class WorkerSession:
             if delete_local and mode is not CheckpointUploadMode.NO_UPLOAD:
                 self.storage.discard(checkpoint)
             self._hand_over(report, directory)
-        except (
-            BaseException
-        ) as error:  # whatever it is, the worker fails of it, and the caller hears it
+        except BaseException as error:  # whatever it is, the worker fails of it, caught or not
             self._fail(error)
             raise
 
