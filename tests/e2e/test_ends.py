@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 
 from tests.cluster import Cluster
 from tests.e2e.running import left_behind, newest, run, trainer
@@ -18,6 +19,7 @@ from trainstate import train
 from trainstate.controller.backend import Backend, BackendConfig
 from trainstate.core import AttemptStatus, Cause, RunStatus, WorkerStatus
 from trainstate.errors import UsageError
+from trainstate.store import History
 from trainstate.train import Checkpoint, ControllerError, WorkerGroupError
 
 
@@ -325,3 +327,20 @@ def test_the_hooks_of_a_backend(cluster: Cluster, tmp_path: Path, raises: bool) 
     assert [f"{hook} [0, 1]" for hook in hooks] == said.read_text().splitlines()
     ended = newest(cluster, f"hooks-{raises}")
     assert (RunStatus.FINISHED, int(raises)) == (ended.status, ended.callback_failures)
+
+
+@pytest.mark.slow
+def test_workers_go_where_their_labels_are(cluster: Cluster, tmp_path: Path) -> None:
+    """Label selectors are asked of the cluster as the journal has them."""
+    here = ray.get_runtime_context().get_node_id()
+    made = trainer(lambda: "done", "labelled", tmp_path)
+    made.scaling_config.label_selector = {"ray.io/node-id": here}
+    assert "done" == made.fit().return_value
+    asked = [
+        one.event.placement_requested.label_selectors.selectors
+        for one in History(cluster.journal).events_of(newest(cluster, "labelled").run_id)
+        if one.event.HasField("placement_requested")
+    ]
+    assert [[("ray.io/node-id", here)]] * 2 == [
+        [(label.key, label.value) for label in each.labels] for each in asked[0]
+    ]

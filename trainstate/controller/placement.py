@@ -33,11 +33,14 @@ def resources_of(bundle: s.ResourceSet) -> dict[str, float]:
 
 async def place(
     placement: Placement,
-    labels: Sequence[Mapping[str, str]],
+    labels: Mapping[str, str] | None,
     timeout_s: float,
     say: Callable[[Short], None],
 ) -> Placed | NotPlaced:
-    """Reserves the group, or finds it; `say` is told what is missing as long as it is not there."""
+    """Reserves the group, or finds it; `say` is told what is missing as long as it is not there.
+
+    `labels` are asked of the node of every bundle, in place of those that were requested.
+    """
     deadline = time.monotonic() + timeout_s
     group = await asyncio.to_thread(find_or_make, placement, labels)
     short: Short | None = None
@@ -52,7 +55,7 @@ async def place(
     return await asyncio.to_thread(_placed, placement.name, group)
 
 
-def find_or_make(placement: Placement, labels: Sequence[Mapping[str, str]]) -> PlacementGroup:
+def find_or_make(placement: Placement, labels: Mapping[str, str] | None) -> PlacementGroup:
     """The group of that name, wherever it was made."""
     for group_id, known in placement_group_table().items():
         if known["name"] == placement.name and known["state"] != "REMOVED":
@@ -62,9 +65,16 @@ def find_or_make(placement: Placement, labels: Sequence[Mapping[str, str]]) -> P
         strategy=placement.strategy,
         name=placement.name,
         lifetime="detached",
-        bundle_label_selector=[dict(one) for one in labels] or None,
+        bundle_label_selector=_selectors(placement, labels) or None,
     )
     return made
+
+
+def _selectors(placement: Placement, labels: Mapping[str, str] | None) -> list[dict[str, str]]:
+    """What each bundle asks of its node, in Ray's form."""
+    if labels:
+        return [dict(labels) for _ in placement.bundles]
+    return [{one.key: one.value for one in each.labels} for each in placement.label_selectors]
 
 
 def _placed(name: str, group: PlacementGroup) -> Placed:

@@ -112,29 +112,15 @@ class Shell:
     # --- starting ---------------------------------------------------------------------------------
 
     async def _place(self, effect: Place) -> o.Observation:
-        run = self._run()
+        wanted = self._run().placements[effect.name]
         labels = await self._observers.labels(self._attempt.num_workers)
-        return await placement.place(
-            run.placements[effect.name],
-            [labels] * self._attempt.num_workers if labels else self._labels(),
-            self._limits.start_timeout_s,
-            self._mention,
-        )
+        return await placement.place(wanted, labels, self._limits.start_timeout_s, self._mention)
 
     def _mention(self, observation: o.Observation) -> None:
         """Says what nobody has to wait for."""
         saying = asyncio.ensure_future(self._say(observation, None))
         self._mentioned.add(saying)
         saying.add_done_callback(self._mentioned.discard)
-
-    def _labels(self) -> list[dict[str, str]]:
-        settings = self._run().settings
-        scaling = settings.scaling_config if settings is not None else s.ScalingConfig()
-        if scaling.WhichOneof("label_selector") == "label_selector_single":
-            selectors = [scaling.label_selector_single] * self._attempt.num_workers
-        else:
-            selectors = list(scaling.label_selector_list.selectors)[: self._attempt.num_workers]
-        return [{one.key: one.value for one in each.labels} for each in selectors]
 
     async def _start_gang(self, effect: StartGang) -> o.Observation:
         env = self._job.worker_runtime_env

@@ -167,6 +167,7 @@ def _placement_requested(run: Run, event: e.Event, requested: e.PlacementRequest
     placement = run.placements[requested.name]
     placement.bundles = [own(bundle) for bundle in requested.bundles]
     placement.strategy = requested.strategy
+    placement.label_selectors = [own(one) for one in requested.label_selectors.selectors]
 
 
 def _placement_ready(run: Run, event: e.Event, ready: e.PlacementReady) -> None:

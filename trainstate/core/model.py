@@ -224,6 +224,7 @@ class Placement:
     placement_group_id: bytes = b""
     status_reason: str = ""
     node_ids: list[str] = field(default_factory=list)
+    label_selectors: list[s.LabelSelector] = field(default_factory=list)
 
 
 @dataclass(slots=True)

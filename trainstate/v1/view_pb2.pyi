@@ -211,7 +211,7 @@ class ReplicaGroup(_message.Message):
     def __init__(self, group: _Optional[int] = ..., generation: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.ReplicaGroupStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., replacements: _Optional[int] = ..., failed_replacements: _Optional[int] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class Placement(_message.Message):
-    __slots__ = ("name", "attempt_id", "status", "bundles", "strategy", "placement_group_id", "status_reason", "node_ids")
+    __slots__ = ("name", "attempt_id", "status", "bundles", "strategy", "placement_group_id", "status_reason", "node_ids", "label_selectors")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -220,6 +220,7 @@ class Placement(_message.Message):
     PLACEMENT_GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_REASON_FIELD_NUMBER: _ClassVar[int]
     NODE_IDS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_SELECTORS_FIELD_NUMBER: _ClassVar[int]
     name: str
     attempt_id: str
     status: _state_pb2.PlacementStatus
@@ -228,7 +229,8 @@ class Placement(_message.Message):
     placement_group_id: bytes
     status_reason: str
     node_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., attempt_id: _Optional[str] = ..., status: _Optional[_Union[_state_pb2.PlacementStatus, str]] = ..., bundles: _Optional[_Iterable[_Union[_state_pb2.ResourceSet, _Mapping]]] = ..., strategy: _Optional[str] = ..., placement_group_id: _Optional[bytes] = ..., status_reason: _Optional[str] = ..., node_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    label_selectors: _containers.RepeatedCompositeFieldContainer[_state_pb2.LabelSelector]
+    def __init__(self, name: _Optional[str] = ..., attempt_id: _Optional[str] = ..., status: _Optional[_Union[_state_pb2.PlacementStatus, str]] = ..., bundles: _Optional[_Iterable[_Union[_state_pb2.ResourceSet, _Mapping]]] = ..., strategy: _Optional[str] = ..., placement_group_id: _Optional[bytes] = ..., status_reason: _Optional[str] = ..., node_ids: _Optional[_Iterable[str]] = ..., label_selectors: _Optional[_Iterable[_Union[_state_pb2.LabelSelector, _Mapping]]] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
     __slots__ = ("index", "directory", "metrics", "time_ns", "size_bytes", "report_index")
