@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from trainstate.controller.storage import Storage
+from trainstate.errors import UsageError
 
 
 class CheckpointUploadMode(Enum):
@@ -24,6 +25,27 @@ class CheckpointUploadMode(Enum):
     def default_delete_local_checkpoint_after_upload(self) -> bool:
         """Whether the local copy goes once it is uploaded, if the caller does not say."""
         return self is CheckpointUploadMode.ASYNC
+
+
+def stored(
+    storage: Storage,
+    checkpoint: Any,
+    directory: str,
+    mode: CheckpointUploadMode,
+    upload_fn: Callable[[Any, str], Any] | None,
+) -> Any:
+    """The ray.train.Checkpoint in storage, put there if it is not. Raises StorageError, UsageError."""
+    if mode is CheckpointUploadMode.NO_UPLOAD:
+        return checkpoint
+    if upload_fn is None:
+        return storage.upload(checkpoint, directory)
+    there = upload_fn(checkpoint, directory)
+    if not (hasattr(there, "path") and hasattr(there, "filesystem")):
+        raise UsageError(
+            f"checkpoint_upload_fn returned a {type(there).__qualname__}",
+            hint="return the ray.train.Checkpoint of where it has put the files",
+        )
+    return there
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from trainstate.controller.buffer import ReportBuffer
 from trainstate.controller.failure import describe
 from trainstate.controller.hooks import Callback, TrainContextCallback
 from trainstate.controller.messages import Assignment, HookFailure, Kept
-from trainstate.controller.session import CheckpointUploadMode
+from trainstate.controller.session import CheckpointUploadMode, stored
 from trainstate.core.values import from_map, to_map
 from trainstate.state.names import NAMESPACE
 from trainstate.v1 import event_pb2 as e
@@ -89,7 +89,7 @@ class WorkerSession:
     ) -> None:
         try:
             with self._around("on_checkpoint_transfer"):
-                there = self._stored(checkpoint, directory, mode, upload_fn)
+                there = stored(self.storage, checkpoint, directory, mode, upload_fn)
             directory = self.storage.extract_checkpoint_dir_name_from_path(there.path)
             if delete_local and mode is not CheckpointUploadMode.NO_UPLOAD:
                 self.storage.discard(checkpoint)
@@ -97,20 +97,6 @@ class WorkerSession:
         except BaseException as error:  # whatever it is, the worker fails of it, caught or not
             self._fail(error)
             raise
-
-    def _stored(
-        self,
-        checkpoint: Any,
-        directory: str,
-        mode: CheckpointUploadMode,
-        upload_fn: Callable[[Any, str], Any] | None,
-    ) -> Any:
-        """The checkpoint in storage."""
-        if mode is CheckpointUploadMode.NO_UPLOAD:
-            return checkpoint
-        if upload_fn is not None:
-            return upload_fn(checkpoint, directory)
-        return self.storage.persist_current_checkpoint(checkpoint, directory)
 
     def _hand_over(self, report: e.ReportReceived, directory: str) -> None:
         report.checkpoint = directory

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from trainstate.controller.hooks import UserCallback
-from trainstate.controller.session import CheckpointUploadMode, SessionInfo
+from trainstate.controller.session import CheckpointUploadMode, SessionInfo, stored
 from trainstate.controller.storage import Storage
 from trainstate.core import Run
 from trainstate.core import observations as o
 from trainstate.core.redact import METRICS_SIZE_MAX, sanitised_map
 from trainstate.core.values import from_map
-from trainstate.errors import UsageError
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
 
@@ -61,38 +60,19 @@ class LocalSession:
         upload_fn: Callable[[Any, str], Any] | None,
     ) -> None:
         """Records the report, and commits its checkpoint, before it returns."""
-        stored = None
+        there = None
         if checkpoint is None:
             self._record(metrics, "")
         else:
             directory = checkpoint_dir_name or self.storage.make_default_checkpoint_dir_name()
-            stored = self._stored(checkpoint, directory, upload_mode, upload_fn)
-            directory = self.storage.extract_checkpoint_dir_name_from_path(stored.path)
+            there = stored(self.storage, checkpoint, directory, upload_mode, upload_fn)
+            directory = self.storage.extract_checkpoint_dir_name_from_path(there.path)
             self._record(metrics, directory)
             self._world.settle()
             if delete_local and upload_mode is not CheckpointUploadMode.NO_UPLOAD:
                 self.storage.discard(checkpoint)
         context, plain = self._world.job.context, dict(metrics)
-        self._world.tell(lambda one: one.after_report(context, [plain], stored), "after_report")
-
-    def _stored(
-        self,
-        checkpoint: Any,
-        directory: str,
-        upload_mode: CheckpointUploadMode,
-        upload_fn: Callable[[Any, str], Any] | None,
-    ) -> Any:
-        if upload_mode is CheckpointUploadMode.NO_UPLOAD:
-            return checkpoint
-        if upload_fn is None:
-            return self.storage.upload(checkpoint, directory)
-        stored = upload_fn(checkpoint, directory)
-        if not (hasattr(stored, "path") and hasattr(stored, "filesystem")):
-            raise UsageError(
-                f"checkpoint_upload_fn returned a {type(stored).__qualname__}",
-                hint="return the ray.train.Checkpoint of where it has put the files",
-            )
-        return stored
+        self._world.tell(lambda one: one.after_report(context, [plain], there), "after_report")
 
     def _record(self, metrics: Mapping[str, Any], directory: str) -> None:
         report = e.ReportReceived(
