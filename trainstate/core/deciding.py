@@ -21,7 +21,7 @@ TRAINING = (RunStatus.RUNNING, RunStatus.PREEMPTING)
 # In these the newest attempt is brought to its end, if it has not come to it.
 STOPPING = (RunStatus.RESTARTING, RunStatus.RESIZING, RunStatus.SHUTTING_DOWN)
 
-_KIND_OF: Mapping[str, str] = {
+KIND_OF: Mapping[str, str] = {
     field.message_type.full_name: field.name
     for field in e.Event.DESCRIPTOR.oneofs_by_name["payload"].fields
     if field.message_type
@@ -31,7 +31,7 @@ _KIND_OF: Mapping[str, str] = {
 def bare(payload: Message, reason: str = "", attempt: str = "") -> e.Event:
     """An event of that payload; its time, identity and position are not its maker's to give."""
     event = e.Event(reason=reason, attempt_id=attempt)
-    getattr(event, _KIND_OF[payload.DESCRIPTOR.full_name]).CopyFrom(payload)
+    getattr(event, KIND_OF[payload.DESCRIPTOR.full_name]).CopyFrom(payload)
     return event
 
 

@@ -26,6 +26,7 @@ from google.protobuf.message import Message
 
 from trainstate.core import Run, check, evolve, initial
 from trainstate.core.decide import decide
+from trainstate.core.deciding import KIND_OF
 from trainstate.core.effects import Effect
 from trainstate.core.observations import Observation
 from trainstate.core.plan import plan
@@ -35,18 +36,13 @@ from trainstate.v1 import event_pb2 as e
 # The first event of a story that says nothing of time: 2020-01-01, in ns since the Unix epoch.
 START_NS = 1_577_836_800 * 10**9
 _STEP_NS = 10**9
-_KINDS: Mapping[str, str] = {
-    field.message_type.full_name: field.name
-    for field in e.Event.DESCRIPTOR.oneofs_by_name["payload"].fields
-    if field.message_type
-}
 
 
 def event(payload: Message, attempt_id: str = "", reason: str = "", at_s: float = 0) -> e.Event:
     """An event with that payload. `at_s` is in seconds after START_NS; 0: one after the event before."""
     made = e.Event(attempt_id=attempt_id, reason=reason)
     made.time_unix_nano = START_NS + round(at_s * 10**9) if at_s else 0
-    getattr(made, _KINDS[payload.DESCRIPTOR.full_name]).CopyFrom(payload)
+    getattr(made, KIND_OF[payload.DESCRIPTOR.full_name]).CopyFrom(payload)
     return made
 
 
