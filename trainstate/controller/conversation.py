@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from ray.exceptions import ActorUnavailableError, RayActorError
 
 from trainstate.controller.failure import describe, lost
-from trainstate.controller.messages import Ack, Answer, HookFailure
+from trainstate.controller.messages import Ack, Answer
 from trainstate.core import Cause
 from trainstate.core.effects import Train
 from trainstate.core.observations import (
@@ -31,6 +31,12 @@ from trainstate.v1 import state_pb2 as s
 
 # A node that cannot be reached for a moment is asked again after this.
 _PAUSE_S = 0.2
+
+
+def hook_failures(answer: Answer) -> Iterator[HookFailed]:
+    """What failed in callbacks of the worker that gives this answer."""
+    for one in answer.hook_failures:
+        yield HookFailed(one.callback, one.hook, s.Error.FromString(one.error))
 
 
 class Conversation:
@@ -69,8 +75,8 @@ class Conversation:
             await self._handle.start.remote(train_fn, self._ack(self._version))
             while True:
                 answer = await self._exchange()
-                if answer.ended not in ("completed", "failed"):
-                    await self._pass_on(answer.hook_failures)
+                for failure in hook_failures(answer):
+                    await self._record(failure)
                 if answer.reports:
                     await self._take(answer)
                 elif answer.ended in ("completed", "failed"):
@@ -111,11 +117,6 @@ class Conversation:
         self._heard_s = time.monotonic()
         self._version = max(self._version, answer.version)
         return answer
-
-    async def _pass_on(self, failures: Sequence[HookFailure]) -> None:
-        for one in failures:
-            error = s.Error.FromString(one.error)
-            await self._record(HookFailed(one.callback, one.hook, error))
 
     async def _take(self, answer: Answer) -> None:
         self._reported_s = time.monotonic()

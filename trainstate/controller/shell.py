@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 from ray.exceptions import RayActorError
 
 from trainstate.controller import data_host, gang, placement
-from trainstate.controller.conversation import Conversation
+from trainstate.controller.conversation import Conversation, hook_failures
 from trainstate.controller.failure import describe, lost
 from trainstate.controller.job import Job
-from trainstate.controller.messages import Ack, Answer, Assignment, HookFailure, Kept
+from trainstate.controller.messages import Ack, Answer, Assignment, Kept
 from trainstate.controller.observers import Observers
 from trainstate.controller.session import SessionInfo
 from trainstate.controller.versions import framework_versions
@@ -227,7 +227,7 @@ class Shell:
             lambda observation: self._say(observation, None),
         )
         last, answer = await talk.run(self._job.train_fn)
-        await self._keep(effect.rank, answer)
+        self._keep(effect.rank, answer)
         return last
 
     def _ack(self, train: Train, version: int) -> Ack:
@@ -242,17 +242,11 @@ class Shell:
         attempt = self._attempt
         return Ack(attempt.workers[train.rank].reports, attempt.committed, now, kept)
 
-    async def _keep(self, rank: int, answer: Answer) -> None:
+    def _keep(self, rank: int, answer: Answer) -> None:
         if answer.exception:
             self.exceptions[rank] = answer.exception
         if answer.value and rank == 0:
             self.return_value = answer.value
-        await self._hooks_failed(answer.hook_failures)
-
-    async def _hooks_failed(self, failures: Sequence[HookFailure]) -> None:
-        for one in failures:
-            error = s.Error.FromString(one.error)
-            await self._say(o.HookFailed(one.callback, one.hook, error), None)
 
     # --- checkpoints ------------------------------------------------------------------------------
 
@@ -312,7 +306,9 @@ class Shell:
         answers = await asyncio.gather(*calls, return_exceptions=True)
         for worker, answer in zip(workers, answers, strict=True):
             if isinstance(answer, Answer):
-                await self._keep(worker.rank, answer)
+                self._keep(worker.rank, answer)
+                for failure in hook_failures(answer):
+                    await self._say(failure, None)
 
     async def _said(self, find: Callable[..., Any], *which: Any) -> Answer:
         async with asyncio.timeout(_STOP_S):
