@@ -1,4 +1,4 @@
-"""One Ray cluster for all tests that need one."""
+"""One Ray cluster for all tests that need one; one of several nodes for each test that needs that."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import nodes as several
 from tests.cluster import Cluster
 
 
@@ -19,6 +20,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::FutureWarning:ray"))
             item.add_marker(pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"))
+        if "nodes" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("nodes"))
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +48,10 @@ def cluster() -> Iterator[Cluster]:
             yield Cluster(home, context.address_info["gcs_address"])
         finally:
             ray.shutdown()
+
+
+@pytest.fixture
+def nodes() -> Iterator[several.Nodes]:
+    """A cluster of its own for one test: a head without CPUs, and the nodes that the test adds."""
+    with tempfile.TemporaryDirectory(prefix="ts") as folder, several.starting(Path(folder)) as made:
+        yield made
