@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.runs import A1, P1, began, completed, gang, placed, reported, settings
+from tests.core.runs import A1, began, completed, gang, placed, reported, settings
 from trainstate.controller.loop import Loop, Seen
 from trainstate.core import RunStatus, initial
 from trainstate.core import effects as f
@@ -12,7 +12,8 @@ from trainstate.core import observations as o
 from trainstate.errors import Fenced
 from trainstate.testing.given import START_NS
 
-PLACE, START, SET_UP = f.Place(A1, P1), f.StartGang(A1), f.SetUp(A1)
+PLACE, START, SET_UP = f.Place(A1), f.StartGang(A1), f.SetUp(A1)
+WATCH = f.Watch(A1)
 TRAIN = [f.Train(A1, 0, 0), f.Train(A1, 1, 0)]
 
 
@@ -60,7 +61,7 @@ def test_one_step_appends_all_it_saw_together():
     story = Story()
     seen = [began(), placed(), gang(), o.Ready(A1)]
     assert "run_running" == story.step(*map(Seen, seen))[-1]
-    assert [("append", 12, 0), *(("begin", one) for one in TRAIN)] == story.log
+    assert [("append", 12, 0), *(("begin", one) for one in (WATCH, *TRAIN))] == story.log
 
 
 def test_a_refused_append_changes_nothing():
@@ -80,7 +81,8 @@ def test_effects_follow_the_plan():
     story.step(Seen(completed(0), TRAIN[0]))
     assert [("append", 1, 12)] == story.log
     story.step(Seen(o.Abort(o.Cause.USER_ABORT, "Ctrl-C")))
-    assert [("append", 1, 13), ("cancel", TRAIN[1]), ("begin", f.Stop(A1))] == story.log[1:]
+    ends = [("cancel", WATCH), ("cancel", TRAIN[1]), ("begin", f.Stop(A1))]
+    assert [("append", 1, 13), *ends] == story.log[1:]
 
 
 def test_an_effect_that_ended_too_early_is_begun_again():
@@ -110,10 +112,10 @@ def test_a_loop_that_is_over_cancels_everything():
     story = Story(*TRAINING)
     story.loop.cancel()
     story.loop.cancel()
-    assert [("cancel", one) for one in TRAIN] == story.log
+    assert [("cancel", one) for one in (WATCH, *TRAIN)] == story.log
 
 
 def test_the_reason_is_the_newest_decisions():
     """What changes nothing leaves it."""
-    story = Story(began(), o.Short(P1, 1, 2, "room for 1 of 2"), o.Woke())
+    story = Story(began(), o.Short(1, 2, "room for 1 of 2"), o.Woke())
     assert "room for 1 of 2" == story.loop.reason

@@ -32,6 +32,9 @@ from trainstate.v1 import state_pb2 as s
 # --- a run of two workers, as it is recorded ------------------------------------------------------
 
 
+GANG = "run/0.1"
+
+
 def created(max_failures: int = 1) -> e.RunCreated:
     cpu = s.ResourceSet(resources=[s.Resource(name="CPU", amount=0.5)])
     scaling = s.ScalingConfig(num_workers_fixed=2, resources_per_worker=cpu)
@@ -48,10 +51,13 @@ def started(number: int) -> list[o.Observation]:
     """From a placement that was asked for to training."""
     name = attempt_id(number)
     workers = tuple(
-        o.WorkerFacts(bundle, 0, b"actor%d" % bundle, b"node", "10.0.0.1", 100 + bundle)
+        o.WorkerFacts(
+            bundle, 0, b"actor%d" % bundle, b"node", "10.0.0.1", 100 + bundle, placement=GANG
+        )
         for bundle in range(2)
     )
-    return [o.Placed(f"run/{name}", b"pg", ("n", "n")), o.GangUp(name, workers), o.Ready(name)]
+    there = o.Reserved(GANG, b"pg", ("n", "n"))
+    return [o.Placed((there,)), o.GangUp(name, workers), o.Ready(name)]
 
 
 def reported(number: int, rank: int, *indices: int, checkpoint: str = "") -> o.Reported:
@@ -295,7 +301,7 @@ def test_the_order_of_a_run_that_is_given_up() -> None:
 def test_a_start_that_is_cut_short_leaves_its_context() -> None:
     """on_worker_group_start is left before the hooks of the stop, also when nothing ever trained."""
     lines: list[Any] = []
-    late = o.NotPlaced(f"run/{attempt_id(1)}", 1.0, "no room")
+    late = o.NotPlaced(1.0, "no room")
     watched([Recorder(lines)], [o.Began(created()), late])
     assert [
         "on_worker_group_start enter",
@@ -362,7 +368,7 @@ def test_what_hooks_are_given() -> None:
         )
         for one in of.get_workers()
     ]
-    assert f"run/{attempt_id(2)}/1/0" == of.get_workers()[1].actor_name
+    assert f"run/{attempt_id(2)}/0.1.1/0" == of.get_workers()[1].actor_name
     context = of.get_worker_group_context()
     assert (attempt_id(2), 2, 2, {"CPU": 0.5}) == (
         context.run_attempt_id,
@@ -621,16 +627,31 @@ def test_a_rank_that_ends_is_waited_for_no_longer() -> None:
 
 
 def test_a_successor_of_a_rank_counts_with_the_others() -> None:
-    """After a replacement the next set is the next report of everyone."""
+    """While it is replaced the others' sets are whole without it; then they are of everyone (2-19)."""
     sets = ReportSets({0: 0, 1: 0})
     for rank in (0, 0, 1):
         sets.add(report(rank))
-    assert [0] == [one.index for one in sets.due()]
+    assert [(0, [0, 1])] == [(one.index, [*one.metrics]) for one in sets.due()]
+    sets.leave(1)
+    sets.add(report(1))  # its last words, which nobody waited for
+    assert [(1, [0])] == [(one.index, [*one.metrics]) for one in sets.due()]
     sets.join(1)
-    assert 0 == len(sets)
     sets.add(report(1))
+    assert [] == list(sets.due())
     sets.add(report(0))
-    assert [2] == [one.index for one in sets.due()]
+    assert [(2, [0, 1])] == [(one.index, sorted(one.metrics)) for one in sets.due()]
+
+
+def test_a_set_waits_for_its_own_checkpoint() -> None:
+    """It is told by its directory: replica groups count their reports each for itself."""
+    sets = ReportSets({0: 0, 1: 0})
+    made = report(1)
+    made.checkpoint = "there"
+    sets.add(report(0))
+    sets.add(made)
+    assert [] == list(sets.due())
+    sets.commit("there")
+    assert ["there"] == [one.directory for one in sets.due()]
 
 
 def test_slow_report_hooks_are_given_the_newest_reports(monkeypatch: pytest.MonkeyPatch) -> None:

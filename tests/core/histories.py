@@ -77,9 +77,11 @@ def _moves(run: Run, pick: int) -> Iterator[Message]:
     yield e.RunScheduling(num_workers=2)
     yield e.RunWaiting(have=2, need=4)
     yield e.RunRunning()
-    yield e.RunPreempting(node_ids=["n1"], deadline_unix_nano=0)
+    yield e.RunPreempting(node_ids=["n1"], deadline_unix_nano=0, ranks=[pick % 2])
     yield e.AttemptPlanned(num_workers=2 + pick % 2 * 2, replica_group_size=pick % 3)
     yield e.CheckpointCommitted(index=run.checkpoints_committed, metrics=to_map({}))
+    if run.attempt is not None and run.attempt.groups:
+        yield e.CheckpointCommitted(index=run.checkpoints_committed, group=pick % 2)
     if pick % FAILURE == 0:
         yield e.RunRestarting(cause=pick % 19)
         yield e.RunResizing(from_workers=2, to_workers=3)
@@ -96,11 +98,13 @@ def _facts(run: Run, pick: int) -> Iterator[Message]:
     yield e.RunOpened(writer="controller")
     yield e.ControllerStarted(actor_id=b"\x02", recovered=True)
     yield e.FrameworkVersionsRecorded(versions=[s.Version(name="ray", version="2.60.0")])
-    yield e.ScalingDecided(to_workers=3)
-    yield e.FailureDecided(decision=1, budget=pick % 3, used=1, limit=-1)
+    yield e.ScalingDecided(from_workers=2, to_workers=3)
+    yield e.FailureDecided(decision=1 + pick % 2, budget=pick % 3, used=1, limit=-1)
     yield e.CallbackFailed(callback="c", hook="h", error=ERROR)
-    yield e.PlacementRequested(name=f"pg{pick % 3}", bundles=[CPU], strategy="PACK")
-    yield e.PlacementReady(name=f"pg{pick % 3}", placement_group_id=b"\x03")
+    slot = pick % 3
+    yield e.PlacementRequested(name=f"pg{slot}", bundles=[CPU], strategy="PACK", slot=slot)
+    yield e.PlacementReady(name=f"pg{slot}", placement_group_id=b"\x03", node_ids=["n1"])
+    yield e.PlacementChanged(name=f"pg{slot}", node_ids=[["", "n2"][pick % 2]])
     yield e.PlacementTimedOut(name=f"pg{pick % 3}")
     yield e.PlacementReleased(name=f"pg{pick % 3}")
     yield e.CheckpointDeleted(index=min(run.checkpoints, default=0))
@@ -117,9 +121,15 @@ def _moves_of_the_attempt(attempt: Attempt, pick: int) -> Iterator[Message]:
     for rank in range(attempt.num_workers):
         worker = attempt.workers.get(rank)
         due = worker.reports if worker else 0
-        yield e.WorkerScheduled(rank=rank, generation=worker.generation + 1 if worker else 0)
+        yield e.WorkerScheduled(
+            rank=rank,
+            generation=worker.generation + 1 if worker else 0,
+            placement="pg0",
+            first_report=due,
+        )
         yield e.WorkerStarted(rank=rank, accelerator_ids=["0", "GPU-1"], resources=CPU)
         yield e.ReportReceived(rank=rank, index=due, metrics=to_map({"loss": 0.5}))
+        yield e.ReportReceived(rank=rank, index=due, checkpoint=f"c{due}")
         if pick % FAILURE == 0:
             yield e.WorkerFailing(rank=rank, cause=2, error=ERROR)
             yield e.WorkerCompleted(rank=rank)
@@ -131,10 +141,10 @@ def _moves_of_the_attempt(attempt: Attempt, pick: int) -> Iterator[Message]:
 def _moves_of_groups(attempt: Attempt) -> Iterator[Message]:
     for group in attempt.groups.values():
         ours = {"group": group.group, "generation": group.generation + 1}
-        yield e.ReplicaGroupFailed(group=group.group, cause=2, error=ERROR)
+        yield e.ReplicaGroupFailed(group=group.group, cause=2, error=ERROR, backoff_s=2)
         yield e.ReplicaGroupReplacing(**ours)
         yield e.ReplicaGroupReplaced(**ours)
-        yield e.ReplicaGroupReplacementFailed(**ours, error=ERROR)
+        yield e.ReplicaGroupReplacementFailed(**ours, error=ERROR, backoff_s=1)
 
 
 # --- anything: every field at random, enum numbers of the future, ranks below zero ----------------

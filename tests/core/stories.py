@@ -30,6 +30,11 @@ STARTED = [
     event(e.AttemptStarted(), "a1"),
 ]
 RUNNING = [*STARTED, event(e.RunRunning())]
+# Without replica groups all workers make a checkpoint together.
+TOGETHER = [
+    event(e.AttemptPlanned(num_workers=2), "a1") if one.HasField("attempt_planned") else one
+    for one in RUNNING
+]
 WORKERS_DONE = [*RUNNING, *(event(e.WorkerCompleted(rank=rank), "a1") for rank in range(2))]
 ATTEMPT_DONE = [
     *WORKERS_DONE,

@@ -32,6 +32,7 @@ from trainstate.errors import InvalidTransition
 from trainstate.testing import event, given
 from trainstate.testing.given import START_NS
 from trainstate.v1 import event_pb2 as e
+from trainstate.v1 import state_pb2 as s
 
 PAYLOADS = {field.name: field for field in e.Event.DESCRIPTOR.oneofs_by_name["payload"].fields}
 # Which entity of `run_in` a payload is about, where the default (rank 0, group 0, index 0) is not it.
@@ -338,16 +339,20 @@ def test_reports_count_without_gaps(index):
     given(*RUNNING, report).when(other).refused(f"rank 1 is due report 1, not {index}")
 
 
-def test_reports_of_a_replacement_start_again():
-    """Report indices are of a rank and generation."""
-    given(
+@pytest.mark.parametrize("first", [0, 1, 5])
+def test_reports_of_a_replacement_go_on(first):
+    """2-19: from the index that its start names, whatever the rank had reported before."""
+    story = given(
         *RUNNING,
         event(e.ReportReceived(rank=0, index=0), "a1"),
         event(e.WorkerFailing(rank=0), "a1"),
-        event(e.WorkerScheduled(rank=0, generation=1), "a1"),
+        event(e.WorkerScheduled(rank=0, generation=1, first_report=first), "a1"),
         event(e.WorkerStarted(rank=0), "a1"),
-    ).when(event(e.ReportReceived(rank=0, index=0), "a1")).then(
-        {"attempt.workers.0.reports": 1, "attempt.replaced.0.reports": 1}, reports=2
+    )
+    other = event(e.ReportReceived(rank=0, index=first + 1), "a1")
+    story.when(other).refused(f"rank 0 is due report {first}, not {first + 1}")
+    story.when(event(e.ReportReceived(rank=0, index=first), "a1")).then(
+        {"attempt.workers.0.reports": first + 1, "attempt.replaced.0.reports": 1}, reports=2
     )
 
 
@@ -368,7 +373,7 @@ def test_only_what_is_there_is_deleted():
 
 @pytest.mark.parametrize(
     "payload",
-    [e.PlacementReady, e.PlacementTimedOut, e.PlacementReleased],
+    [e.PlacementReady, e.PlacementChanged, e.PlacementTimedOut, e.PlacementReleased],
     ids=lambda payload: payload.DESCRIPTOR.name,
 )
 def test_a_placement_is_requested_first(payload):
@@ -379,6 +384,14 @@ def test_a_placement_is_requested_first(payload):
     used = [event(e.PlacementRequested(name="pg")), event(e.PlacementReleased(name="pg"))]
     given(*CREATED, *used).when(event(payload(name="pg"))).refused("from UNSPECIFIED")
     given(*CREATED, *used).when(used[0]).then({"placements.pg.status": 1})
+
+
+@pytest.mark.parametrize("nodes", [[], ["n1"], ["n1", "", "n2"]])
+def test_a_placement_that_changed_has_a_node_for_each_bundle(nodes):
+    """The empty one for a bundle without; another number would be another placement."""
+    asked = e.PlacementRequested(name="pg", bundles=[s.ResourceSet()] * 2)
+    changed = event(e.PlacementChanged(name="pg", node_ids=nodes))
+    given(*CREATED, event(asked)).when(changed).refused("placement 'pg' has 2 bundles")
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,7 @@ from tests.core.runs import (
     A1,
     A2,
     ERROR,
-    NODES,
-    P1,
-    P2,
+    P0,
     PLACES,
     TRAINING,
     began,
@@ -18,6 +16,7 @@ from tests.core.runs import (
     facts,
     failed,
     gang,
+    ids,
     led,
     placed,
     reported,
@@ -35,8 +34,10 @@ from trainstate.testing.given import START_NS
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
 
-SCHEDULED = ["run_scheduling", "attempt_planned", "placement_requested"]
+SCHEDULED = ["run_scheduling", "placement_requested", "attempt_planned"]
+AGAIN = ["run_scheduling", "attempt_planned"]  # it keeps its place (1-02)
 RESTARTED = ["worker_failing", "failure_decided", "run_restarting"]
+TRAIN = [f.Watch(A1), f.Train(A1, 0, 0), f.Train(A1, 1, 0)]
 GIVEN_UP = ["worker_failing", "failure_decided", "run_shutting_down"]
 
 
@@ -49,15 +50,21 @@ def reason_of(story, observation):
 
 
 def test_a_run_begins():
-    """It is created, and the placement of its first attempt is asked for."""
-    given().observed(began()).then(
-        {"attempt.attempt_id": A1, f"placements.{P1}.strategy": "PACK"},
-        events=["run_created", "controller_started", *SCHEDULED],
-        effects=[f.Place(A1, P1)],
-        status=RunStatus.SCHEDULING,
-        status_reason="scheduling 2 workers, each requiring {CPU: 1}",
-        controller_starts=1,
+    """It is created, its place is asked for, and its first attempt is planned."""
+    run = (
+        given()
+        .observed(began())
+        .then(
+            {"attempt.attempt_id": A1},
+            events=["run_created", "controller_started", *SCHEDULED],
+            effects=[f.Place(A1)],
+            status=RunStatus.SCHEDULING,
+            status_reason="scheduling 2 workers, each requiring {CPU: 1}",
+            controller_starts=1,
+        )
     )
+    asked = run.placements[P0]
+    assert ("PACK", 2, 0) == (asked.strategy, len(asked.bundles), asked.slot)
 
 
 def test_a_run_takes_up_the_checkpoints_of_an_earlier_one():
@@ -76,14 +83,6 @@ def test_a_successor_takes_a_run_up():
     )
 
 
-def test_a_gang_of_a_range_is_its_smaller_number():
-    """Workers beyond the minimum are another decision."""
-    wanted = settings()
-    wanted.scaling_config.num_workers_range.min = 3
-    wanted.scaling_config.num_workers_range.max = 5
-    given().observed(began(wanted)).then({"attempt.num_workers": 3})
-
-
 def test_label_selectors_go_to_bundles():
     """One for all, or one each."""
     one = s.LabelSelector(labels=[s.Label(key="zone", value="a")])
@@ -91,55 +90,57 @@ def test_label_selectors_go_to_bundles():
     single.scaling_config.label_selector_single.CopyFrom(one)
     listed.scaling_config.label_selector_list.selectors.extend([one, s.LabelSelector()])
     for wanted, expected in ((single, [one, one]), (listed, [one, s.LabelSelector()])):
-        asked = given().observed(began(wanted)).events[-1].placement_requested
-        assert expected == list(asked.label_selectors.selectors)
+        run = given().observed(began(wanted)).then()
+        assert expected == run.placements[P0].label_selectors
 
 
 def test_a_placement_gives_every_rank_a_bundle():
     """Ranks go node by node, nodes in the order of their first bundle."""
     story = led(wanted=settings(workers=3))
     run = story.observed(placed(nodes=("n2", "n1", "n2"))).then(
-        {f"placements.{P1}.node_ids": ["n2", "n1", "n2"]},
         events=["placement_ready", *["worker_scheduled"] * 3],
-        effects=[f.StartGang(A1)],
+        effects=[f.StartGang(A1), f.Watch(A1)],
     )
     assert [0, 2, 1] == [worker.bundle for worker in run.attempt.workers.values()]
+    assert [P0] * 3 == [worker.placement for worker in run.attempt.workers.values()]
+    assert list(ids("n2", "n1", "n2")) == run.placements[P0].node_ids
 
 
 def test_a_placement_of_another_size_is_none():
     """Ranks without a bundle could not be started, bundles without a rank would lie idle."""
-    led().observed(placed(nodes=("n1",))).then(events=[], effects=[f.Place(A1, P1)])
+    led().observed(placed(nodes=("n1",))).then(events=[], effects=[f.Place(A1)])
 
 
-def test_workers_are_given_their_bundles_once():
-    """A second placement of an attempt is another decision's."""
-    more = event(e.PlacementRequested(name="more"), A1)
-    led(placed(), more).observed(o.Placed("more", b"pg", NODES)).then(events=[])
+def test_a_placement_nobody_asked_for_is_none():
+    """It may be another run's, or one that was released."""
+    stranger = o.Placed((o.Reserved("more", b"pg", ids("n1", "n1")),))
+    led().observed(stranger).then(events=[], effects=[f.Place(A1)])
+    led(placed()).observed(stranger).then(events=[], effects=[f.StartGang(A1), f.Watch(A1)])
 
 
 def test_waiting_says_what_for_and_does_not_repeat_itself():
     """A6.6: have and need, again only when they change; then the placement is there after all."""
-    short = o.Short(P1, 1, 2, "room for 1 of 2")
+    short = o.Short(1, 2, "room for 1 of 2")
     led().observed(short, short).then(
         events=[e.RunWaiting(have=1, need=2)],
-        effects=[f.Place(A1, P1)],
+        effects=[f.Place(A1)],
         status=RunStatus.WAITING,
         status_reason="room for 1 of 2",
     )
-    less, more = o.Short(P1, 0, 2, "none"), o.Short(P1, 0, 3, "none")
+    less, more = o.Short(0, 2, "none"), o.Short(0, 3, "none")
     led(short).observed(less, more).then(
         events=[e.RunWaiting(have=0, need=2), e.RunWaiting(have=0, need=3)]
     )
     led(short).observed(placed(), short).then(
-        events=["run_scheduling", "placement_ready", "worker_scheduled", "worker_scheduled"],
+        events=["placement_ready", "run_scheduling", "worker_scheduled", "worker_scheduled"],
         status=RunStatus.SCHEDULING,
     )
 
 
 @pytest.mark.parametrize("place", ["SCHEDULING", "WAITING"])
 def test_a_placement_that_comes_too_late_is_tried_again(place):
-    """The start counts against the controller's budget, and its attempt ends before the next."""
-    late = o.NotPlaced(P1, 30.0, "no room for 2 workers in 30 s")
+    """The start counts against the controller's budget; the group stays requested (1-02, 1-07)."""
+    late = o.NotPlaced(30.0, "no room for 2 workers in 30 s")
     story = led(*PLACES[place])
     story.observed(late).then(
         events=["placement_timed_out", "failure_decided", "run_restarting"],
@@ -149,8 +150,10 @@ def test_a_placement_that_comes_too_late_is_tried_again(place):
     )
     story.observed(o.Cleared(A1)).then(
         {"attempt.status": AttemptStatus.ERRORED, "attempt.cause": Cause.START_TIMEOUT},
-        events=["placement_released", "attempt_ended"],
+        events=["attempt_ended"],
     )
+    story.observed(o.Woke()).then(events=AGAIN, effects=[f.Place(A2)])
+    story.observed(placed()).then(events=["placement_ready", *["worker_scheduled"] * 2])
 
 
 def test_workers_come_up_by_rank():
@@ -158,7 +161,7 @@ def test_workers_come_up_by_rank():
     up = (facts(0, "n2", "1"), facts(1, "n1"), facts(2, "n2", "0"))
     story = led(placed(nodes=("n2", "n1", "n2")), wanted=settings(workers=3))
     run = story.observed(o.GangUp(A1, up)).then(
-        events=["worker_started"] * 3, effects=[f.SetUp(A1)]
+        events=["worker_started"] * 3, effects=[f.SetUp(A1), f.Watch(A1)]
     )
     seats = [
         (worker.rank, worker.bundle, worker.local_rank, worker.node_rank)
@@ -174,7 +177,7 @@ def test_workers_come_up_by_rank():
 )
 def test_a_gang_is_all_of_its_workers(up):
     """Anything else is not the gang that was asked for."""
-    led(placed()).observed(o.GangUp(A1, up)).then(events=[], effects=[f.StartGang(A1)])
+    led(placed()).observed(o.GangUp(A1, up)).then(events=[], effects=[f.StartGang(A1), f.Watch(A1)])
 
 
 def test_training_begins_when_all_is_set_up():
@@ -183,10 +186,15 @@ def test_training_begins_when_all_is_set_up():
     ready = o.Ready(A1, versions)
     led(placed(), gang()).observed(ready, ready).then(
         events=["attempt_started", "framework_versions_recorded", "run_running"],
-        effects=[f.Train(A1, 0, 0), f.Train(A1, 1, 0)],
+        effects=TRAIN,
         status=RunStatus.RUNNING,
     )
     led(placed()).observed(ready).then(events=[])
+
+
+def test_nobody_completes_before_training():
+    """It would never be set up with the others."""
+    led(placed(), gang()).observed(completed(0)).then(events=[], effects=[f.Watch(A1), f.SetUp(A1)])
 
 
 @pytest.mark.parametrize("place", ["placed", "up"])
@@ -225,7 +233,9 @@ def test_a_run_finishes_when_all_workers_completed():
     """The value that a worker returned is the run's; then workers, attempt, run."""
     story = led(*TRAINING)
     story.observed(completed(0)).then(
-        events=["worker_completed"], effects=[f.Train(A1, 1, 0)], status=RunStatus.RUNNING
+        events=["worker_completed"],
+        effects=[f.Watch(A1), f.Train(A1, 1, 0)],
+        status=RunStatus.RUNNING,
     )
     story.observed(completed(1)).then(
         events=["worker_completed", e.RunShuttingDown(next=RunStatus.FINISHED, cause=1)],
@@ -233,7 +243,9 @@ def test_a_run_finishes_when_all_workers_completed():
         status_reason="all 2 workers completed",
     )
     ended = e.AttemptEnded(status=AttemptStatus.FINISHED, cause=Cause.COMPLETED)
-    story.observed(o.Cleared(A1)).then(events=["placement_released", ended], effects=[f.Close()])
+    story.observed(o.Cleared(A1)).then(events=[ended], effects=[f.Release((P0,))])
+    gone = e.PlacementReleased(name=P0)
+    story.observed(o.Released((P0,))).then(events=[gone], effects=[f.Close()], placements={})
     story.observed(o.Closed()).then(
         events=[e.RunFinished(return_value=s.Value(int=1))],
         effects=[],
@@ -275,14 +287,11 @@ def test_a_failure_restarts_the_run():
         events=[
             e.WorkerDied(rank=0, cause=Cause.WORKER_ERROR),
             e.WorkerDied(rank=1),
-            "placement_released",
             ended,
         ],
         effects=[f.Wake(story.run.restart_time_ns)],
     )
-    story.observed(o.Woke()).then(
-        {"attempt.number": 2}, events=SCHEDULED, effects=[f.Place(A2, P2)]
-    )
+    story.observed(o.Woke()).then({"attempt.number": 2}, events=AGAIN, effects=[f.Place(A2)])
     story.observed(*starting(A2)).then(status=RunStatus.RUNNING, error=None)
 
 
@@ -364,7 +373,7 @@ def test_an_abort_anywhere(place):
         o.Broke(Cause.CALLBACK_ERROR, ERROR),
         failed(0),
         o.StartFailed(A1, Cause.START_FAILED, ERROR),
-        o.NotPlaced(P1, 1.0, "late"),
+        o.NotPlaced(1.0, "late"),
     ],
     ids=lambda observation: type(observation).__name__,
 )
@@ -454,10 +463,10 @@ def test_a_hook_that_fails_changes_nothing(place):
 
 # --- what comes too late ----------------------------------------------------------------------------
 
+OF_THE_RUN = [placed(), o.Short(0, 2, "none"), o.NotPlaced(1.0, "late")]
 STALE = [
-    placed(),
-    o.Short(P1, 0, 2, "none"),
-    o.NotPlaced(P1, 1.0, "late"),
+    o.Released((P0,)),
+    o.Preempted(A1, ids("n1"), (0,)),
     gang(),
     o.StartFailed(A1, Cause.START_FAILED, ERROR),
     o.Ready(A1),
@@ -472,8 +481,15 @@ STALE = [
 ]
 
 
-@pytest.mark.parametrize("late", STALE, ids=lambda observation: type(observation).__name__)
-@pytest.mark.parametrize("place", ["second attempt", "training again", "FINISHED"])
+@pytest.mark.parametrize(
+    ("place", "late"),
+    [
+        *(("second attempt", late) for late in STALE),
+        *(("training again", late) for late in [*STALE, *OF_THE_RUN]),
+        *(("FINISHED", late) for late in [*STALE, *OF_THE_RUN]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
 def test_what_comes_too_late_changes_nothing(place, late):
     """Of an attempt that is over, or of a run that is: no events, a reason, nothing raised."""
     again = [*PLACES["second attempt"], *starting(A2)]
@@ -513,7 +529,7 @@ def test_a_run_is_woken_when_it_is_due():
         effects=[f.Wake(START_NS + 102 * 10**9)]
     )
     story.observed(o.Woke(), at_s=101.9).then(events=[])
-    story.observed(o.Woke(), at_s=102).then(events=SCHEDULED)
+    story.observed(o.Woke(), at_s=102).then(events=AGAIN)
 
 
 # --- checkpoints ------------------------------------------------------------------------------------
@@ -522,11 +538,9 @@ def test_a_run_is_woken_when_it_is_due():
 def test_a_checkpoint_is_committed_when_every_rank_reported_it():
     """It is published first; its metrics are rank 0's; it saves progress."""
     story = led(*TRAINING)
-    story.observed(reported(1, "c0", loss=1.0)).then(effects=[f.Train(A1, 0, 0), f.Train(A1, 1, 0)])
+    story.observed(reported(1, "c0", loss=1.0)).then(effects=TRAIN)
     story.observed(o.Published(A1, 0)).then(events=[])
-    story.observed(reported(0, "c0", loss=0.5)).then(
-        effects=[f.Train(A1, 0, 0), f.Train(A1, 1, 0), f.Publish(A1, 0)]
-    )
+    story.observed(reported(0, "c0", loss=0.5)).then(effects=[*TRAIN, f.Publish(A1, 0)])
     committed = e.CheckpointCommitted(index=0, directory="c0", metrics=to_map({"loss": 0.5}))
     story.observed(o.Published(A1, 0), o.Published(A1, 0)).then(
         events=[committed], checkpoints_committed=1
@@ -559,7 +573,7 @@ def test_a_run_finishes_with_its_last_checkpoint():
     """One that was uploaded behind the train function's back is not left behind."""
     story = led(*TRAINING, reported(0, "c0"), reported(1, "c0"))
     story.observed(completed(0), completed(1)).then(
-        effects=[f.Publish(A1, 0)], status=RunStatus.RUNNING
+        effects=[f.Watch(A1), f.Publish(A1, 0)], status=RunStatus.RUNNING
     )
     story.observed(o.Published(A1, 0)).then(
         events=["checkpoint_committed", "run_shutting_down"],
@@ -573,7 +587,7 @@ def test_a_run_waits_for_all_of_its_last_checkpoints():
     parts = [reported(rank, "c0", "c1") for rank in range(2)]
     story = led(*TRAINING, *parts, completed(0), completed(1))
     story.observed(o.Published(A1, 0)).then(
-        events=["checkpoint_committed"], effects=[f.Publish(A1, 1)]
+        events=["checkpoint_committed"], effects=[f.Watch(A1), f.Publish(A1, 1)]
     )
     story.observed(o.Published(A1, 1)).then(events=["checkpoint_committed", "run_shutting_down"])
 
@@ -583,7 +597,7 @@ def test_a_checkpoint_that_is_not_kept_is_deleted():
     story = led(*TRAINING, wanted=settings(num_to_keep=1))
     both = [reported(rank, "c0", "c1") for rank in range(2)]
     story.observed(*both, o.Published(A1, 0), o.Published(A1, 1)).then(
-        effects=[f.Train(A1, 0, 0), f.Train(A1, 1, 0), f.DeleteCheckpoint(0)]
+        effects=[*TRAIN, f.DeleteCheckpoint(0)]
     )
     deleted = story.observed(o.Deleted(0, "no permission"), o.Deleted(0))
     deleted.then(events=[e.CheckpointDeleted(index=0)])

@@ -16,6 +16,7 @@ from tests.core.stories import (
     SCHEDULED,
     SCHEDULING,
     STARTED,
+    TOGETHER,
     WORKERS_DONE,
 )
 from trainstate.core import (
@@ -32,7 +33,7 @@ from trainstate.core import (
 )
 from trainstate.core.applying import IRREGULAR_KEPT
 from trainstate.core.freeze import freeze
-from trainstate.core.model import Checkpoint
+from trainstate.core.model import Checkpoint, Resize
 from trainstate.core.values import to_map, to_value
 from trainstate.testing import event, given, stamp
 from trainstate.testing.given import START_NS
@@ -250,7 +251,7 @@ def test_a_callback_that_fails_is_counted_and_changes_nothing():
 
 @pytest.mark.parametrize(
     "payload",
-    [e.ScalingDecided(to_workers=4), e.LineImported()],
+    [e.LineImported()],
     ids=lambda payload: payload.DESCRIPTOR.name,
 )
 def test_some_events_are_for_the_reader_only(payload):
@@ -362,7 +363,8 @@ def test_a_worker_starts():
     assert {"placement": "pg", "bundle": 3} == {
         k: getattr(worker, k) for k in ("placement", "bundle")
     }
-    carried = [field.name for field in started.DESCRIPTOR.fields if field.name != "bundle"]
+    where = ("placement", "bundle")
+    carried = [field.name for field in started.DESCRIPTOR.fields if field.name not in where]
     for name in carried:
         ours = getattr(worker, name)
         assert getattr(started, name) == (list(ours) if isinstance(ours, tuple) else ours), name
@@ -371,11 +373,11 @@ def test_a_worker_starts():
 
 def test_a_worker_starts_in_another_bundle():
     """Ranks follow accelerator ids, known only at the start: the bundle it runs in stands."""
-    scheduled = event(e.WorkerScheduled(rank=1, bundle=3), "a1")
-    for started, bundle in ((e.WorkerStarted(rank=1), 3), (e.WorkerStarted(rank=1, bundle=0), 0)):
-        given(*PLANNED, scheduled).when(event(started, "a1")).then(
-            {"attempt.workers.1.bundle": bundle}
-        )
+    scheduled = event(e.WorkerScheduled(rank=1, placement="pg", bundle=3), "a1")
+    elsewhere = e.WorkerStarted(rank=1, placement="other", bundle=0)
+    for started, where in ((e.WorkerStarted(rank=1), ("pg", 3)), (elsewhere, ("other", 0))):
+        run = given(*PLANNED, scheduled).when(event(started, "a1")).then()
+        assert where == (run.attempt.workers[1].placement, run.attempt.workers[1].bundle)
 
 
 def test_what_made_a_worker_fail_stays_its_cause():
@@ -500,13 +502,13 @@ def reports_of(checkpoint, *ranks, index=0):
 def test_a_checkpoint_is_pending_until_it_is_committed():
     """It has rank 0's metrics, and counts the ranks that reported its index."""
     first, other = reports_of("c0", 1), reports_of("c0", 0)
-    run = given(*RUNNING).when(*first).then({"attempt.pending.0.ranks": 1})
+    run = given(*TOGETHER).when(*first).then({"attempt.pending.0.ranks": 1})
     assert to_map({"rank": 1}) == run.attempt.pending[0].metrics
-    run = given(*RUNNING, *first).when(*other).then({"attempt.pending.0.ranks": 2})
+    run = given(*TOGETHER, *first).when(*other).then({"attempt.pending.0.ranks": 2})
     pending = run.attempt.pending[0]
     assert ("c0", to_map({"rank": 0})) == (pending.directory, pending.metrics)
     committed = event(e.CheckpointCommitted(index=0, directory="c0", report_index=0), "a1")
-    given(*RUNNING, *first, *other).when(committed).then(
+    given(*TOGETHER, *first, *other).when(committed).then(
         {"attempt.pending": {}, "attempt.committed": 1, "checkpoints.0.report_index": 0}
     )
 
@@ -514,10 +516,124 @@ def test_a_checkpoint_is_pending_until_it_is_committed():
 def test_a_rank_that_went_ahead_without_a_part_counts():
     """Rank 0 reported the index, and the next, before rank 1 brought the checkpoint with it."""
     ahead = [*reports_of("", 0), *reports_of("", 0, index=1)]
-    given(*RUNNING, *ahead).when(*reports_of("c0", 1)).then({"attempt.pending.0.ranks": 2})
-    given(*RUNNING, *reports_of("c0", 1)).when(*reports_of("", 0)).then(
+    given(*TOGETHER, *ahead).when(*reports_of("c0", 1)).then({"attempt.pending.0.ranks": 2})
+    given(*TOGETHER, *reports_of("c0", 1)).when(*reports_of("", 0)).then(
         {"attempt.pending.0.ranks": 2}
     )
+
+
+# Two replica groups of two ranks each.
+GROUPED = [
+    *SCHEDULING,
+    event(e.AttemptPlanned(num_workers=4, replica_group_size=2), "a1"),
+    *(event(e.WorkerScheduled(rank=rank), "a1") for rank in range(4)),
+    *(event(e.WorkerStarted(rank=rank, pid=100 + rank), "a1") for rank in range(4)),
+    event(e.AttemptStarted(), "a1"),
+    event(e.RunRunning()),
+]
+
+
+def test_every_replica_group_has_checkpoints_of_its_own():
+    """Each holds the whole state; a checkpoint has the metrics of its group's lowest rank."""
+    parts = [*reports_of("c0", 0, 3, 2)]
+    run = given(*GROUPED).when(*parts).then({"attempt.pending": {}})
+    pending = {n: (one.pending[0].ranks, one.pending[0].metrics) for n, one in groups_of(run)}
+    assert {0: (1, to_map({"rank": 0})), 1: (2, to_map({"rank": 2}))} == pending
+    committed = e.CheckpointCommitted(index=0, directory="c0", report_index=0, group=1)
+    given(*GROUPED, *parts).when(event(committed, "a1")).then(
+        {
+            "attempt.groups.1.pending": {},
+            "attempt.groups.1.committed": 1,
+            "attempt.groups.0.pending.0.ranks": 1,
+            "attempt.groups.0.committed": 0,
+            "attempt.committed": 0,
+        }
+    )
+
+
+def groups_of(run):
+    return run.attempt.groups.items()
+
+
+def test_a_group_is_no_larger_than_its_attempt():
+    """Whatever was recorded: nothing is walked that is not there."""
+    planned = e.AttemptPlanned(num_workers=2, replica_group_size=2**31 - 1)
+    run = given(*SCHEDULING).run
+    for one in (event(planned, "a1"), *reports_of("c0", 0, 1)):
+        evolve(run, stamp(run, one))
+    assert 2 == run.attempt.pending[0].ranks
+    assert [0, 1] == [one.rank for one in run.attempt.gang(0)]
+
+
+def test_a_new_generation_leaves_what_was_incomplete():
+    """2-19: a checkpoint that lacks a rank is dropped, one that lacks none is kept; so in its group."""
+    parts = [*reports_of("c0", 0, 2, 3), *reports_of("c1", 2, index=1)]
+    failed = event(e.ReplicaGroupFailed(group=1, cause=2, backoff_s=2.5), "a1")
+    story = given(*GROUPED, *parts)
+    run = story.when(failed).then({"attempt.groups.1.status": ReplicaGroupStatus.FAILED})
+    assert [0, 1] == list(run.attempt.groups[1].pending)
+    assert run.time_ns + 2.5 * SECOND == run.attempt.groups[1].restart_time_ns
+    story.when(event(e.ReplicaGroupReplacing(group=1, generation=1), "a1")).then(irregular=[])
+    assert {0: [0], 1: [0]} == {n: list(one.pending) for n, one in groups_of(story.run)}
+
+
+def test_a_generation_goes_on_with_its_groups_reports():
+    """What it reports first is said when it is scheduled."""
+    failing = event(e.WorkerFailing(rank=0, cause=Cause.WORKER_ERROR), "a1")
+    again = e.WorkerScheduled(rank=0, generation=1, first_report=7)
+    given(*RUNNING, failing).when(event(again, "a1")).then({"attempt.workers.0.reports": 7})
+
+
+def test_a_replacement_leaves_the_run_as_it_is():
+    """It is counted against its budget; the run has no error and waits for nothing."""
+    before = given(*GROUPED).run
+    decided = e.FailureDecided(
+        decision=2, cause=2, budget=1, used=1, limit=3, backoff_s=9, error=ERROR
+    )
+    given(*GROUPED).when(event(decided)).then(
+        {"budgets.1.used": 1}, error=None, restart_time_ns=before.restart_time_ns
+    )
+
+
+# --- size and preemption --------------------------------------------------------------------------
+
+
+def test_a_size_is_decided():
+    """What is wanted, and since when."""
+    decided = e.ScalingDecided(from_workers=2, to_workers=4)
+    run = given(*RUNNING).when(event(decided, reason="room for 2")).then(target_workers=4)
+    assert run.time_ns == run.scaling_time_ns
+    assert [Resize(run.time_ns, 2, 4, "room for 2")] == run.resizes
+
+
+def test_a_bundle_changes_its_node():
+    """A placement is where its bundles are now; of one that is late, too."""
+    asked = event(e.PlacementRequested(name="pg", bundles=[CPU, CPU], slot=3))
+    ready = event(e.PlacementReady(name="pg", placement_group_id=b"1", node_ids=["a", "b"]))
+    changed = event(e.PlacementChanged(name="pg", node_ids=["a", ""]))
+    run = given(*PLANNED, asked, ready).when(changed).then(irregular=[])
+    assert (["a", ""], b"1", 3) == (
+        run.placements["pg"].node_ids,
+        run.placements["pg"].placement_group_id,
+        run.placements["pg"].slot,
+    )
+    late = event(e.PlacementTimedOut(name="pg", timeout_s=30))
+    given(*PLANNED, asked, ready, late).when(ready).then(irregular=[])
+
+
+def test_nodes_that_are_taken_away_are_avoided_for_ever():
+    """What is known of a notice ends with its attempt; the nodes do not come back."""
+    first = event(e.RunPreempting(node_ids=["a"], deadline_unix_nano=7, ranks=[0]))
+    second = event(e.RunPreempting(node_ids=["b", "a"], deadline_unix_nano=5, ranks=[0, 1]))
+    story = given(*RUNNING, first)
+    story.when(second).then(
+        preempted_nodes=["a", "b"], preempted_ranks=[0, 1], preemption_deadline_ns=5
+    )
+    story.when(event(e.RunRunning())).then(
+        preempted_nodes=["a", "b"], preempted_ranks=[], preemption_deadline_ns=None
+    )
+    unknown = event(e.RunPreempting(ranks=[1]))
+    given(*RUNNING, first).when(unknown).then(preemption_deadline_ns=None)
 
 
 def test_syncs():

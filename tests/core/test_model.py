@@ -19,6 +19,7 @@ ENTITIES = [
     model.Checkpoint,
     model.Sync,
     model.BudgetUse,
+    model.Resize,
     model.Irregularity,
 ]
 ENUMS = [
@@ -74,6 +75,42 @@ def test_the_newest_attempt_is_the_attempt():
     assert "a2" == run.attempt.attempt_id
     assert 1 == run.find_attempt("a1").number
     assert run.find_attempt("a3") is None
+
+
+@pytest.mark.parametrize(
+    ("size", "groups", "gangs"),
+    [
+        (0, [None] * 4, {None: [0, 1, 2, 3]}),
+        (1, [0, 1, 2, 3], {0: [0], 1: [1], 2: [2], 3: [3]}),
+        (2, [0, 0, 1, 1], {0: [0, 1], 1: [2, 3]}),
+        (4, [0] * 4, {0: [0, 1, 2, 3]}),
+    ],
+)
+def test_a_replica_group_is_consecutive_ranks(size, groups, gangs):
+    """Group g of size s has ranks g*s to (g+1)*s; without groups all ranks are one gang."""
+    attempt = model.Attempt("a1", num_workers=4, replica_group_size=size)
+    attempt.workers = {rank: model.Worker(rank) for rank in (2, 0, 3, 1)}
+    attempt.groups = {group: model.ReplicaGroup(group) for group in gangs if group is not None}
+    assert groups == [attempt.group_of(rank) for rank in range(4)]
+    assert gangs == {one: [worker.rank for worker in attempt.gang(one)] for one in attempt.sharing}
+    assert {len(gang) for gang in gangs.values()} == {attempt.gang_size(one) for one in gangs}
+
+
+def test_checkpoints_are_kept_by_who_makes_them():
+    """The attempt, or each of its groups."""
+    attempt = model.Attempt("a1", num_workers=2)
+    assert attempt is attempt.keeper(None)
+    attempt.replica_group_size, attempt.groups = 1, {1: model.ReplicaGroup(1)}
+    assert attempt.groups[1] is attempt.keeper(1)
+    assert not attempt.has_pending
+    attempt.groups[1].pending[0] = model.PendingCheckpoint(0)
+    assert attempt.has_pending
+
+
+def test_a_bundle_without_a_node_has_none():
+    """Nor has one of a placement that is not there yet."""
+    placement = model.Placement("pg", node_ids=["n1", ""])
+    assert ["n1", "", ""] == [placement.node_of(bundle) for bundle in range(3)]
 
 
 def test_of_an_initial_run_nothing_is_known():

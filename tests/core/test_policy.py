@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given as forall
+from hypothesis import strategies as st
 
 from tests.core.runs import (
     A1,
     ERROR,
     TRAINING,
+    elastic,
     facts,
     failed,
     led,
@@ -17,15 +20,23 @@ from tests.core.runs import (
 )
 from trainstate.core import Budget, Cause, RunStatus
 from trainstate.core import observations as o
-from trainstate.core.model import Run
+from trainstate.core.model import Run, Worker
 from trainstate.core.policy import (
     BUDGET_OF,
+    Place,
+    Size,
     attempt_id_of,
     backoff_s,
-    bundles_by_node,
+    by_node,
     charge,
     in_order_of_worth,
     in_rank_order,
+    max_replacements,
+    preemption_ends_ns,
+    resize_due_ns,
+    seats,
+    size_of,
+    slots,
     surplus,
 )
 from trainstate.core.values import to_map
@@ -164,7 +175,8 @@ def test_restarts_are_spaced():
 )
 def test_bundles_go_node_by_node(nodes, bundles):
     """Nodes in the order of their first bundle."""
-    assert bundles == bundles_by_node(list(nodes))
+    places = [Place("pg", bundle, node) for bundle, node in enumerate(nodes)]
+    assert bundles == [one.bundle for one in by_node(places)]
 
 
 @pytest.mark.parametrize(
@@ -183,13 +195,119 @@ def test_ranks_go_by_the_lowest_accelerator(ids, order):
     """0-13: as the node names them: numbers by value, names of any form by name, before numbers."""
     workers = [facts(bundle, "n1", *one.split()) for bundle, one in enumerate(ids)]
     assert order == [one.bundle for one in in_rank_order(workers)]
-    assert order == [one.bundle for one in in_rank_order(workers[::-1])]
+    if len({one.accelerator_ids for one in workers}) == len(workers):
+        assert order == [one.bundle for one in in_rank_order(workers[::-1])]
 
 
 def test_ranks_go_by_node_before_accelerator():
     """A node's workers are neighbours, whatever accelerators another node has."""
     workers = [facts(0, "b", "7"), facts(1, "a", "0"), facts(2, "b", "3"), facts(3, "a", "1")]
     assert [2, 0, 1, 3] == [one.bundle for one in in_rank_order(workers)]
+
+
+NODES = st.lists(st.sampled_from([b"a", b"b", b"c"]), max_size=8)
+
+
+@forall(NODES, NODES)
+def test_seats_are_the_lowest_that_are_free(before, coming):
+    """Nobody shares one; a node has one rank; without gaps if nobody left."""
+    taken = [
+        Worker(rank, node_id=node, local_rank=seat.local_rank, node_rank=seat.node_rank)
+        for rank, (node, seat) in enumerate(zip(before, seats([], before), strict=True))
+    ]
+    found = seats(taken, coming)
+    nodes = [*before, *coming]
+    everybody = [*((one.local_rank, one.node_rank) for one in taken), *found]
+    assert len(nodes) == len(set(everybody))
+    assert len(set(nodes)) == len(
+        {(node, seat[1]) for node, seat in zip(nodes, everybody, strict=True)}
+    )
+    assert set(range(len(set(nodes)))) == {seat[1] for seat in everybody}
+
+
+@forall(NODES, NODES, st.data())
+def test_seats_that_were_left_are_taken_again(before, coming, data):
+    """Whoever left: who stays keeps the seat, and nobody gets one that is taken."""
+    sitting = zip(before, seats([], before), strict=True)
+    taken = [
+        Worker(rank, node_id=node, local_rank=seat.local_rank, node_rank=seat.node_rank)
+        for rank, (node, seat) in enumerate(sitting)
+        if data.draw(st.booleans())
+    ]
+    everybody = [*((one.node_id, one.local_rank) for one in taken)]
+    everybody += [
+        (node, seat.local_rank) for node, seat in zip(coming, seats(taken, coming), strict=True)
+    ]
+    assert len(everybody) == len(set(everybody))
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+SIZES = st.builds(
+    lambda unit, smallest, more, grouped: Size(
+        smallest * unit, (smallest + more) * unit, unit if grouped or unit > 1 else 0
+    ),
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.integers(0, 5),
+    st.booleans(),
+)
+
+
+@forall(SIZES, st.integers(0, 60))
+def test_a_size_fits_what_there_is(size, bundles):
+    """Whole replica groups, from the smallest to the largest number; none if there is too little."""
+    workers = size.of(bundles)
+    assert 0 == workers or size.smallest <= workers <= min(size.largest, bundles)
+    assert 0 == workers % size.unit
+    assert (0 == workers) == (bundles < size.smallest)
+    assert size.of(bundles) <= size.of(bundles + 1)
+    if workers:
+        assert workers + size.unit > min(bundles, size.largest)
+
+
+@forall(SIZES)
+def test_slots_hold_the_largest_number(size):
+    """The gang holds the smallest, every other one unit; a run that is not elastic has the gang only."""
+    found = slots(size)
+    assert (size.smallest, size.largest) == (found[0], sum(found))
+    assert {size.unit} >= set(found[1:])
+    assert size.is_elastic == (len(found) > 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "size"),
+    [
+        (settings(3), (3, 3, 0)),
+        (settings(4, replica_group_size=2), (4, 4, 2)),
+        (elastic(2, 5), (2, 5, 0)),
+        (elastic(4, 8, replica_group_size=4), (4, 8, 4)),
+        (elastic(0, 4), (4, 4, 0)),
+        (s.RunSettings(), (1, 1, 0)),
+        (None, (1, 1, 0)),
+    ],
+)
+def test_the_size_that_was_asked_for(asked, size):
+    """1-15: a minimum that nobody named is the maximum; without a number there is one worker."""
+    assert size == size_of(asked)
+
+
+def test_without_settings_sizes_and_preemptions_are_rays():
+    """A minute between resizes, two until a node goes; three replacements may fail."""
+    run = Run("run", scaling_time_ns=7, status_time_ns=9)
+    assert (7 + 60 * 10**9, 9 + 120 * 10**9, 3) == (
+        resize_due_ns(run),
+        preemption_ends_ns(run),
+        max_replacements(run),
+    )
+
+
+def test_a_budget_begins_anew_with_what_is_being_saved():
+    """A checkpoint that the same decision commits is progress already."""
+    story = led(wanted=settings(max_failures=1))
+    fail(story, Cause.WORKER_ERROR)
+    charged = [charge(story.run, Cause.WORKER_ERROR, saved) for saved in (False, True)]
+    assert [(2, False), (1, True)] == [(one.used, one.allows) for one in charged]
 
 
 # --- checkpoints ------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ HAVE_NO_GUARD = {
     "line_imported",
 }
 # Facts for a reader that leave no trace in the state.
-CHANGE_NOTHING = {"scaling_decided", "line_imported"}
+CHANGE_NOTHING = {"line_imported"}
 
 
 def by_name(machine: type[Status]) -> str:
@@ -163,7 +163,7 @@ def test_rays_moves_are_ours(moves):
         (W.FAILING, W.COMPLETED),
         (ReplicaGroupStatus.RUNNING, ReplicaGroupStatus.REPLACING),  # it fails first
         (ReplicaGroupStatus.FAILED, ReplicaGroupStatus.RUNNING),
-        (PlacementStatus.TIMED_OUT, PlacementStatus.READY),
+        (PlacementStatus.RELEASED, PlacementStatus.READY),
     ],
     ids=lambda status: status.name,
 )

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import ray
 
 from tests.cluster import Cluster
+from trainstate.controller.backend import Backend, BackendConfig
 from trainstate.core import Run
 from trainstate.state.names import NAMESPACE
 from trainstate.store import History
 from trainstate.train import DataParallelTrainer, FailureConfig, Result, RunConfig, ScalingConfig
+
+
+class Apart(Backend):
+    """Replica groups, and nothing to set up."""
+
+    has_replica_groups = True
+
+
+@dataclass
+class Groups(BackendConfig):
+    """Replica groups of so many workers."""
+
+    replica_group_size: int = 1
+
+    @property
+    def backend_cls(self) -> type[Backend]:
+        return Apart
 
 
 class Ran(NamedTuple):
@@ -24,17 +43,25 @@ class Ran(NamedTuple):
 
 
 def trainer(
-    function: Callable[..., Any], name: str, storage: Path, workers: int = 2, **more: Any
+    function: Callable[..., Any],
+    name: str,
+    storage: Path,
+    workers: Any = 2,
+    cpus: float = 0.5,
+    **more: Any,
 ) -> DataParallelTrainer:
     """A trainer of small workers; `more` are arguments of FailureConfig and RunConfig."""
     failure = {
         key: more.pop(key) for key in list(more) if key in FailureConfig.__dataclass_fields__
     }
-    scaling = ScalingConfig(num_workers=workers, resources_per_worker={"CPU": 0.5})
+    scaling = ScalingConfig(num_workers=workers, resources_per_worker={"CPU": cpus})
+    backend = more.pop("backend_config", None)
     config = RunConfig(
         name=name, storage_path=str(storage), failure_config=FailureConfig(**failure), **more
     )
-    return DataParallelTrainer(function, scaling_config=scaling, run_config=config)
+    return DataParallelTrainer(
+        function, backend_config=backend, scaling_config=scaling, run_config=config
+    )
 
 
 def run(

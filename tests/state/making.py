@@ -19,10 +19,19 @@ from tests.cluster import Cluster
 from trainstate.core import Cause, Run
 from trainstate.core.decide import decide
 from trainstate.core.freeze import thaw
-from trainstate.core.observations import Abort, Began, Cleared, Closed, Observation, Placed
+from trainstate.core.observations import (
+    Abort,
+    Began,
+    Cleared,
+    Closed,
+    Observation,
+    Placed,
+    Released,
+    Reserved,
+)
 from trainstate.state import client
 from trainstate.state.manager import TrainStateManager
-from trainstate.state.names import NAMESPACE, attempt_name, controller_name
+from trainstate.state.names import NAMESPACE, controller_name
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
 
@@ -51,15 +60,11 @@ class Controller(Sleeper):
         run = await self.manager.open(time.time_ns())
         await self.manager.watch(controller_name(run.run_id))
         run = await self._observe(run, Began(created(name, workers)))
-        group = placement_group(
-            [{"CPU": 0.01}] * workers,
-            name=attempt_name(run.run_id, run.attempts[-1].attempt_id),
-            lifetime="detached",
-        )
+        (name,) = run.placements
+        group = placement_group([{"CPU": 0.01}] * workers, name=name, lifetime="detached")
         await group.ready()
         nodes = (ray.get_runtime_context().get_node_id(),) * workers
-        (placement,) = run.placements
-        run = await self._observe(run, Placed(placement, group.id.binary(), nodes))
+        run = await self._observe(run, Placed((Reserved(name, group.id.binary(), nodes),)))
         return run.attempts[-1].attempt_id
 
     async def end(self) -> None:
@@ -67,6 +72,7 @@ class Controller(Sleeper):
         run = thaw(await client.find().state.remote(self.manager.run_id))
         run = await self._observe(run, Abort(Cause.USER_ABORT, "enough"))
         run = await self._observe(run, Cleared(run.attempts[-1].attempt_id))
+        run = await self._observe(run, Released(tuple(run.placements)))
         await self._observe(run, Closed())
 
     async def write(self, count: int, pause_s: float = 0.0) -> list[int]:

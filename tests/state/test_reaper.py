@@ -34,13 +34,13 @@ def test_a_killed_drivers_run_ends(cluster: Cluster):
         attempt_id = driver.stdout.readline().strip()
         prefix = f"{run_id}/{attempt_id}"
         assert [f"{prefix}/{what}" for what in ("0/0", "1/0", "data")] == names_with(prefix)
-        assert ["CREATED"] == groups_named(prefix)
+        assert ["CREATED"] == groups_named(f"{run_id}/0.1")
         driver.kill()
         killed = time.monotonic()
     eventually(lambda: cluster.run(run_id).status.is_terminal)
     took_s = time.monotonic() - killed
     assert [] == names_with(prefix)
-    assert ["REMOVED"] == groups_named(prefix)
+    assert ["REMOVED"] == groups_named(f"{run_id}/0.1")
     run = cluster.run(run_id)
     assert (RunStatus.ABORTED, Cause.DRIVER_EXITED) == (run.status, run.cause)
     (attempt,) = run.attempts

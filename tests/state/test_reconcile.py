@@ -10,7 +10,7 @@ import pytest
 
 from trainstate.core import AttemptStatus, Cause, RunStatus, WorkerStatus
 from trainstate.core.decide import decide
-from trainstate.core.observations import Abort, Began, Observation, Placed
+from trainstate.core.observations import Abort, Began, Observation, Placed, Reserved
 from trainstate.errors import JournalLocked
 from trainstate.state.ending import end_run
 from trainstate.state.home import Owner, Standing, standing
@@ -47,8 +47,8 @@ def begin(store: Store, run_id: str) -> None:
         store.append(run_id, incarnation, run.run_seq, decide(run, observations.pop(), 2).events)
         run = store.state(run_id)
         if not run.attempts[-1].workers:
-            (placement,) = run.placements
-            observations.append(Placed(placement, b"\1", ("n1", "n1")))
+            (name,) = run.placements
+            observations.append(Placed((Reserved(name, b"\1", ("n1", "n1")),)))
 
 
 def test_a_lost_run_ends(journal: Path):
@@ -75,7 +75,7 @@ def test_again_it_does_nothing(journal: Path):
 def test_cut_short_it_is_taken_up(journal: Path, gone: str):
     """The journal keeps its owner, so the next one sees it as lost and finishes."""
 
-    def killed(run: object, attempt_id: str) -> None:
+    def killed(run: object, effect: object) -> None:
         raise KeyboardInterrupt
 
     with Store.open(journal, owner=gone) as store, pytest.raises(KeyboardInterrupt):

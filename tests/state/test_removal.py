@@ -1,4 +1,4 @@
-"""Making what belongs to an attempt go away, and nothing else."""
+"""Making what belongs to an attempt, or to a run, go away, and nothing else."""
 
 from __future__ import annotations
 
@@ -10,36 +10,47 @@ from ray.util.placement_group import placement_group
 
 from tests.cluster import Cluster
 from tests.state.making import groups_named, names_with, new_run_id, start_sleepers
-from trainstate.core import Run
+from trainstate.core.effects import Release, Stop
 from trainstate.state.removal import remove
 
 
 @pytest.fixture
-def attempt(cluster: Cluster) -> Run:
-    """A run with an attempt `a` of two workers, a replacement, a data host and a placement group."""
-    run_id = new_run_id()
-    group = placement_group([{"CPU": 0.01}], name=f"{run_id}/a", lifetime="detached")
-    ray.get(group.ready())
-    start_sleepers([f"{run_id}/a/{what}" for what in ("0/0", "1/0", "1/1", "data")])
-    return Run(run_id)
+def run_id(cluster: Cluster) -> str:
+    """Of a run with two groups, and an attempt `a`: two workers, a replacement and a data host."""
+    made = new_run_id()
+    for slot in range(2):
+        group = placement_group([{"CPU": 0.01}], name=f"{made}/{slot}.1", lifetime="detached")
+        ray.get(group.ready())
+    start_sleepers([f"{made}/a/{what}" for what in ("0.1.0/0", "0.1.1/0", "0.1.1/1", "data")])
+    return made
 
 
-def test_all_of_an_attempt_goes(attempt: Run):
-    """Workers of every generation, the data host, the group: gone when it returns."""
-    assert [] == list(asyncio.run(remove(attempt, "a")))
-    assert [] == names_with(attempt.run_id)
-    assert ["REMOVED"] == groups_named(f"{attempt.run_id}/a")
+def test_all_of_an_attempt_goes(run_id: str):
+    """Workers of every generation and the data host are gone when it returns; the groups stay (1-02)."""
+    assert [] == list(asyncio.run(remove(run_id, Stop("a"))))
+    assert [] == names_with(run_id)
+    assert ["CREATED"] == groups_named(f"{run_id}/0.1")
+    asyncio.run(remove(run_id, Release((f"{run_id}/0.1", f"{run_id}/1.1"))))
 
 
-def test_another_attempts_stay(attempt: Run):
+def test_groups_go_by_their_names(run_id: str):
+    """Those that are named, and no others."""
+    assert [] == list(asyncio.run(remove(run_id, Release((f"{run_id}/1.1",)))))
+    states = groups_named(f"{run_id}/0.1"), groups_named(f"{run_id}/1.1")
+    assert (["CREATED"], ["REMOVED"]) == states
+    asyncio.run(remove(run_id, Release((f"{run_id}/0.1",))))
+    asyncio.run(remove(run_id, Stop("a")))
+
+
+def test_another_attempts_stay(run_id: str):
     """Attempt `a` is not attempt `ab`."""
-    start_sleepers([f"{attempt.run_id}/ab/0/0"])
-    asyncio.run(remove(attempt, "a"))
-    assert [f"{attempt.run_id}/ab/0/0"] == names_with(attempt.run_id)
-    asyncio.run(remove(attempt, "ab"))
+    start_sleepers([f"{run_id}/ab/0.1.0/0"])
+    asyncio.run(remove(run_id, Stop("a")))
+    assert [f"{run_id}/ab/0.1.0/0"] == names_with(run_id)
+    asyncio.run(remove(run_id, Stop("ab")))
 
 
-def test_again_it_finds_nothing(attempt: Run):
+def test_again_it_finds_nothing(run_id: str):
     """Idempotent, also when nothing has ever been there."""
     for attempt_id in ("a", "a", "never"):
-        assert [] == list(asyncio.run(remove(attempt, attempt_id)))
+        assert [] == list(asyncio.run(remove(run_id, Stop(attempt_id))))

@@ -34,7 +34,7 @@ class FakeSession:
     def __init__(self, storage: Storage, rank: int = 0, world_size: int = 1) -> None:
         self.storage = storage
         self.info = SessionInfo(
-            "exp", "run-1", "attempt-1", rank, world_size, rank, world_size, 0, 3
+            "exp", "run-1", "attempt-1", rank, world_size, rank, world_size, 0, 3, rank, world_size
         )
         self.reports: list[tuple[Any, ...]] = []
         self.kept: list[tuple[Any, dict[str, Any]]] = []

@@ -56,7 +56,7 @@ def test_every_name_can_be_had(module):
     ("module", "name", "why"),
     [
         (train, "LoggingConfig", "logs nothing"),
-        (train, "get_preemption_info", "not announced"),
+        (train, "ValidationConfig", "validate in your"),
         (train_torch, "backward", "loss.backward"),
         (train, "nonsense", "has no nonsense$"),
     ],

@@ -66,8 +66,8 @@ def test_a_run_tells_the_whole_story(home, run_config):
         "run_created",
         "controller_started",
         "run_scheduling",
-        "attempt_planned",
         "placement_requested",
+        "attempt_planned",
         "placement_ready",
         "worker_scheduled",
         "worker_started",
@@ -78,8 +78,8 @@ def test_a_run_tells_the_whole_story(home, run_config):
         "report_received",
         "worker_completed",
         "run_shutting_down",
-        "placement_released",
         "attempt_ended",
+        "placement_released",
         "run_finished",
     ] == kinds
     assert (result.run_id, RunStatus.FINISHED, "exp") == (run.run_id, run.status, run.name)
@@ -314,7 +314,7 @@ def test_an_interrupt_aborts_the_run(home, run_config):
         fit(function, run_config())
     run, kinds = history(home)
     assert (RunStatus.ABORTED, Cause.USER_ABORT) == (run.status, run.cause)
-    assert ["attempt_ended", "run_aborted"] == kinds[-2:]
+    assert ["attempt_ended", "placement_released", "run_aborted"] == kinds[-3:]
     assert "the process got SIGINT" == run.status_reason
 
 

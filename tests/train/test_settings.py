@@ -8,7 +8,7 @@ import pytest
 import ray.train
 
 from trainstate import train
-from trainstate.controller.backend import BackendConfig
+from trainstate.controller.backend import Backend, BackendConfig
 from trainstate.core.values import from_map
 from trainstate.core.views.ray_settings import NEWEST, SETTINGS
 from trainstate.errors import UsageError
@@ -112,7 +112,9 @@ def test_no_data_config_is_rays_default():
 
 def test_rays_enum_of_frameworks_is_understood():
     """A backend config may name its framework as Ray does."""
-    config = SimpleNamespace(framework=SimpleNamespace(value="jax"), to_dict=dict)
+    config = SimpleNamespace(
+        framework=SimpleNamespace(value="jax"), to_dict=dict, backend_cls=Backend
+    )
     recorded = made(backend_config=config).backend_config
     assert s.TRAINING_FRAMEWORK_JAX == recorded.framework
 

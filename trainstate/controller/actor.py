@@ -26,7 +26,7 @@ from trainstate.controller.worker import NO_WARNING
 from trainstate.core import Cause, Run, RunStatus
 from trainstate.core import observations as o
 from trainstate.core.deciding import said
-from trainstate.core.effects import Effect
+from trainstate.core.effects import Effect, Release, Stop
 from trainstate.core.values import from_map, from_value
 from trainstate.errors import ConcurrencyError, Fenced, StateUnavailable
 from trainstate.state import removal
@@ -140,7 +140,8 @@ class Controller:
     async def _abandon(self, run: Run) -> None:
         """Leaves nothing behind when nothing can be recorded any more."""
         for attempt in run.attempts[-1:]:
-            await removal.remove(run, attempt.attempt_id)
+            await removal.remove(run.run_id, Stop(attempt.attempt_id))
+        await removal.remove(run.run_id, Release(tuple(run.placements)))
 
     def _outcome(self, run: Run) -> Outcome:
         error = run.error or s.Error()

@@ -11,7 +11,16 @@ from typing import Any, Protocol
 
 
 class WorkerGroup(Protocol):
-    """The workers of a group, as a backend sees them; ranks count from 0."""
+    """The workers of a group, as a backend sees them; ranks count from 0.
+
+    `replica_group` is which of the `replica_groups` it is, in which `generation`; None for all workers.
+    Actors that a backend names `<scope>/...`, in our namespace, end with the attempt.
+    """
+
+    replica_group: int | None
+    replica_groups: int
+    generation: int
+    scope: str
 
     def __len__(self) -> int: ...
 
@@ -31,7 +40,10 @@ class WorkerGroup(Protocol):
 
 
 class Backend:
-    """The hooks, in the order they are called; none has to be overridden."""
+    """The hooks, in the order they are called; none has to be overridden.
+
+    Of one that `has_replica_groups` each is called for every group by itself, at the same time.
+    """
 
     has_replica_groups: bool = False
 
@@ -46,7 +58,12 @@ class Backend:
 
 
 class BackendConfig:
-    """Static settings of a backend, pickled to the controller."""
+    """Static settings of a backend, pickled to the controller.
+
+    `replica_group_size` is how many workers a replica group has, for a backend that has them.
+    """
+
+    replica_group_size: int = 1
 
     @property
     def backend_cls(self) -> type[Backend]:

@@ -57,6 +57,8 @@ class ReportBuffer:
             self._committed = max(self._committed, committed)
             while self._slots and self._slots[0].index < self._durable:
                 self._slots.popleft()
+            # A replacement's first report comes after those of whom it replaces.
+            self._next = max(self._next, self._durable)
             self._changed.notify_all()
 
     def wait_committed(self, index: int) -> None:

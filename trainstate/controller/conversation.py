@@ -23,6 +23,7 @@ from trainstate.core.observations import (
     Completed,
     HookFailed,
     Observation,
+    Preempted,
     Reported,
     WorkerFailed,
 )
@@ -77,6 +78,9 @@ class Conversation:
                 answer = await self._exchange()
                 for failure in hook_failures(answer):
                     await self._record(failure)
+                if answer.terminating:
+                    ranks = (self._train.rank,)
+                    await self._record(Preempted(self._train.attempt_id, ranks=ranks))
                 if answer.reports:
                     await self._take(answer)
                 elif answer.ended in ("completed", "failed"):

@@ -1,12 +1,13 @@
-"""The workers of an attempt as actors: starting them, finding them again, and working with all at once.
+"""The workers of an attempt as actors: starting them, finding them again, and working with many at once.
 
-An actor's name says which it is: `<run>/<attempt>/<bundle>/<generation>`. A name that exists is adopted.
+An actor's name says which it is: `<run>/<attempt>/<its bundle>/<generation>`. A name that exists is
+adopted.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import ray
@@ -19,8 +20,10 @@ from trainstate.controller.failure import describe
 from trainstate.controller.placement import resources_of
 from trainstate.controller.worker import Worker as WorkerActor
 from trainstate.core import Attempt, Cause, Run, Worker, WorkerStatus
+from trainstate.core.effects import StartGang
 from trainstate.core.observations import GangUp, StartFailed, WorkerFacts
-from trainstate.state.names import NAMESPACE, attempt_name, controller_name
+from trainstate.state import removal
+from trainstate.state.names import NAMESPACE, attempt_name, controller_name, worker_place
 from trainstate.v1 import state_pb2 as s
 
 # Every rank may wait in a collective at once, and calls of dead controllers may linger.
@@ -29,7 +32,12 @@ _CONCURRENCY = 10_000
 
 def worker_name(run: Run, attempt: Attempt, worker: Worker) -> str:
     """The name of a worker's actor."""
-    return f"{attempt_name(run.run_id, attempt.attempt_id)}/{worker.bundle}/{worker.generation}"
+    return _name(run, attempt, worker, worker.generation)
+
+
+def _name(run: Run, attempt: Attempt, worker: Worker, generation: int) -> str:
+    scope = attempt_name(run.run_id, attempt.attempt_id)
+    return f"{scope}/{worker_place(worker.placement, worker.bundle)}/{generation}"
 
 
 def find(run: Run, attempt: Attempt, worker: Worker) -> Any:
@@ -38,36 +46,59 @@ def find(run: Run, attempt: Attempt, worker: Worker) -> Any:
 
 
 async def start(
-    run: Run, attempt: Attempt, runtime_env: Mapping[str, Any], limits: s.Limits
+    run: Run,
+    attempt: Attempt,
+    effect: StartGang,
+    runtime_env: Mapping[str, Any],
+    limits: s.Limits,
+    make: Callable[..., Awaitable[Any]] = asyncio.to_thread,
 ) -> GangUp | StartFailed:
-    """Has every worker of the attempt that is SCHEDULING up."""
-    waiting = [one for one in attempt.workers.values() if one.status is WorkerStatus.SCHEDULING]
-    handles = await asyncio.to_thread(_make, run, attempt, waiting, runtime_env, limits)
+    """Has these workers up; those they replace are killed. `make` calls in a thread what makes them."""
+    gang = attempt.gang(effect.group)
+    waiting = [one for one in gang if one.status is WorkerStatus.SCHEDULING]
+    await asyncio.to_thread(_kill_earlier, run, attempt, waiting)
+    handles = await make(_make, run, attempt, waiting, runtime_env, limits)
     calls = [
         _up(handle, worker, limits.start_timeout_s)
         for handle, worker in zip(handles, waiting, strict=True)
     ]
     results = await asyncio.gather(*calls, return_exceptions=True)
+    which = (effect.group, effect.generation)
     for worker, result in zip(waiting, results, strict=True):
         if isinstance(result, BaseException):
-            return _not_up(attempt, worker, result, limits.start_timeout_s)
+            cause, error = _not_up(worker, result, limits.start_timeout_s)
+            return StartFailed(attempt.attempt_id, cause, error, *which)
     facts = tuple(result for result in results if isinstance(result, WorkerFacts))
-    return GangUp(attempt.attempt_id, facts)
+    return GangUp(attempt.attempt_id, facts, *which)
+
+
+def _kill_earlier(run: Run, attempt: Attempt, workers: Sequence[Worker]) -> None:
+    """Kills what is left of earlier attempts and generations: their bundles are taken over."""
+    over = [one.attempt_id for one in run.attempts if one.status.is_terminal]
+    removal.remove_leftovers(run.run_id, over)
+    for worker in workers:
+        for generation in range(worker.generation):
+            try:
+                name = _name(run, attempt, worker, generation)
+                ray.kill(ray.get_actor(name, namespace=NAMESPACE), no_restart=True)
+            except ValueError:
+                continue  # it is gone
 
 
 async def _up(handle: Any, worker: Worker, timeout_s: float) -> WorkerFacts:
     async with asyncio.timeout(timeout_s):
-        facts: WorkerFacts = await handle.facts.remote(worker.bundle, worker.generation)
+        where = (worker.placement, worker.bundle, worker.generation)
+        facts: WorkerFacts = await handle.facts.remote(*where)
         return facts
 
 
-def _not_up(attempt: Attempt, worker: Worker, error: BaseException, limit_s: float) -> StartFailed:
+def _not_up(worker: Worker, error: BaseException, limit_s: float) -> tuple[Cause, s.Error]:
     described = describe(error, worker.rank)
     if isinstance(error, TimeoutError):
         described.message = f"worker {worker.rank} was not up after {limit_s:g} s"
     described.hint = "`ray status` and the worker's log say why; the runtime_env may not install"
     cause = Cause.START_TIMEOUT if isinstance(error, TimeoutError) else Cause.START_FAILED
-    return StartFailed(attempt.attempt_id, cause, described)
+    return cause, described
 
 
 def _make(
@@ -111,14 +142,28 @@ def _options(
     }
 
 
-class Group:
-    """All workers of an attempt, by rank, as a backend sees them. Blocks: not for the loop's thread.
+class ExecutionGroup:
+    """Workers that work together, by rank, as a backend sees them. Blocks: not for the loop's thread.
 
     Calls are numbered within `stage`. A controller that repeats a stage makes the same calls, and is
-    given the results of those that were made before it: so a set-up that was interrupted goes on.
+    given the results of those that were made before it: so a set-up that was interrupted goes on. Actors
+    that a backend names `<scope>/...` in our namespace end with the attempt.
     """
 
-    def __init__(self, handles: Sequence[Any], stage: str, resources: Mapping[str, float]) -> None:
+    replica_group: int | None = None
+
+    def __init__(
+        self,
+        handles: Sequence[Any],
+        stage: str,
+        resources: Mapping[str, float],
+        scope: str = "",
+        replica_groups: int = 0,
+        generation: int = 0,
+    ) -> None:
+        self.scope = scope
+        self.replica_groups = replica_groups
+        self.generation = generation
         self._handles = handles
         self._stage = stage
         self._resources = resources
@@ -162,3 +207,15 @@ class Group:
         self._calls += 1
         call: bytes = cloudpickle.dumps((function, args, kwargs))  # type: ignore[no-untyped-call]
         return f"{self._stage}/{self._calls}", call
+
+
+class WorkerGroup(ExecutionGroup):
+    """All workers of an attempt."""
+
+
+class ReplicaGroup(ExecutionGroup):
+    """The workers of one replica group, in one generation (row 2-01)."""
+
+    def __init__(self, replica_group: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.replica_group = replica_group

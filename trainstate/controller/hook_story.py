@@ -20,7 +20,7 @@ from trainstate.controller.report_sets import ReportSets
 from trainstate.core import Attempt, AttemptStatus, Run, RunStatus, Worker, WorkerStatus
 from trainstate.core.deciding import STOPPING, open_attempt
 from trainstate.core.transitions import TARGETS
-from trainstate.state.names import attempt_name
+from trainstate.state.names import attempt_name, worker_place
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
 
@@ -34,6 +34,7 @@ class Seat:
 
     generation: int = 0
     bundle: int = 0
+    placement: str = ""
     started: e.WorkerStarted | None = None
 
 
@@ -44,7 +45,6 @@ class AttemptStory:
     name: str
     context: WorkerGroupContext
     replica_group_size: int = 0
-    placements: int = 0
     starting: bool = False
     closing: bool = False
     stopped: bool = False
@@ -74,8 +74,9 @@ class AttemptStory:
             up.actor_id.hex(), up.node_id.hex(), up.node_ip, up.pid, tuple(up.accelerator_ids)
         )
         bundle = up.bundle if up.HasField("bundle") else seat.bundle
+        of = worker_place(up.placement or seat.placement, bundle)
         return WorkerView(
-            actor_name=f"{self.name}/{bundle}/{seat.generation}",
+            actor_name=f"{self.name}/{of}/{seat.generation}",
             distributed_context=ranks,
             metadata=where,
             resources=self.context.resources_per_worker,
@@ -95,6 +96,7 @@ class Story:
         self._run_id = run.run_id
         self._attempts = len(run.attempts)
         self._with_reports = with_reports
+        self._strategy = _strategy(run.settings)
         attempt = open_attempt(run)
         if attempt is not None:
             self.attempt = self._taken_up(run, attempt)
@@ -105,7 +107,9 @@ class Story:
         target = TARGETS.get(kind)
         if isinstance(target, RunStatus):
             self.status = target
-        if kind == "run_shutting_down":
+        if kind == "run_created":
+            self._strategy = _strategy(event.run_created.settings)
+        elif kind == "run_shutting_down":
             self.next_status = RunStatus(event.run_shutting_down.next)
         elif kind == "attempt_planned":
             self.attempt = self._planned(event)
@@ -133,10 +137,16 @@ class Story:
         self._attempts += 1
         resources = amounts(planned.resources_per_worker)
         return self._story(
-            WorkerGroupContext(event.attempt_id, self._attempts, planned.num_workers, resources),
+            self._context(event.attempt_id, self._attempts, planned.num_workers, resources),
             planned.replica_group_size,
             dict.fromkeys(range(planned.num_workers), 0),
         )
+
+    def _context(
+        self, attempt_id: str, number: int, workers: int, resources: Mapping[str, float]
+    ) -> WorkerGroupContext:
+        context = WorkerGroupContext(attempt_id, number, workers, resources)
+        return replace(context, placement_strategy=self._strategy or context.placement_strategy)
 
     def _story(
         self, context: WorkerGroupContext, replica_group_size: int, begun: Mapping[int, int]
@@ -145,6 +155,7 @@ class Story:
             attempt_name(self._run_id, context.run_attempt_id),
             context,
             replica_group_size,
+            starting=True,
             sets=ReportSets(begun) if self._with_reports else None,
         )
 
@@ -154,21 +165,26 @@ class Story:
         begun = dict.fromkeys(range(attempt.num_workers), 0)
         begun |= {worker.rank: worker.reports for worker in attempt.workers.values()}
         story = self._story(
-            WorkerGroupContext(attempt.attempt_id, attempt.number, attempt.num_workers, resources),
+            self._context(attempt.attempt_id, attempt.number, attempt.num_workers, resources),
             attempt.replica_group_size,
             begun,
         )
-        story.placements = 1
         story.starting = attempt.status is AttemptStatus.PENDING
         story.stopped = self.status in STOPPING
         story.closing = story.stopped and self.next_status is not RunStatus.ABORTED
         for worker in attempt.workers.values():
-            story.workers[worker.rank] = Seat(worker.generation, worker.bundle, _started(worker))
+            story.workers[worker.rank] = Seat(
+                worker.generation, worker.bundle, worker.placement, _started(worker)
+            )
             if worker.status is WorkerStatus.COMPLETED:
                 story.completed.add(worker.rank)
                 if story.sets is not None:
                     story.sets.end(worker.rank)
         return story
+
+
+def _strategy(settings: s.RunSettings | None) -> str:
+    return settings.scaling_config.placement_strategy if settings is not None else ""
 
 
 def _started(worker: Worker) -> e.WorkerStarted | None:
@@ -190,21 +206,22 @@ def _started(worker: Worker) -> e.WorkerStarted | None:
 # --- events of an attempt -------------------------------------------------------------------------
 
 
-def _placement(attempt: AttemptStory, event: e.Event, exception: Exceptions) -> None:
-    attempt.placements += 1
-    if attempt.placements == 1:
-        attempt.starting = True
-        strategy = event.placement_requested.strategy
-        attempt.context = replace(attempt.context, placement_strategy=strategy)
-
-
 def _scheduled(attempt: AttemptStory, event: e.Event, exception: Exceptions) -> None:
     scheduled = event.worker_scheduled
     if scheduled.rank in attempt.workers:  # a replacement
         attempt.errors.pop(scheduled.rank, None)
         if attempt.sets is not None:
-            attempt.sets.join(scheduled.rank)
-    attempt.workers[scheduled.rank] = Seat(scheduled.generation, scheduled.bundle)
+            attempt.sets.leave(scheduled.rank)
+    attempt.workers[scheduled.rank] = Seat(
+        scheduled.generation, scheduled.bundle, scheduled.placement
+    )
+
+
+def _replaced(attempt: AttemptStory, event: e.Event, exception: Exceptions) -> None:
+    first = event.replica_group_replaced.group * attempt.replica_group_size
+    for rank in range(first, first + attempt.replica_group_size):
+        if attempt.sets is not None:
+            attempt.sets.join(rank)
 
 
 def _up(attempt: AttemptStory, event: e.Event, exception: Exceptions) -> None:
@@ -233,13 +250,13 @@ def _reported(attempt: AttemptStory, event: e.Event, exception: Exceptions) -> N
 def _committed(attempt: AttemptStory, event: e.Event, exception: Exceptions) -> None:
     # Those of an earlier fit() are recorded before there is an attempt.
     if attempt.sets is not None:
-        attempt.sets.commit(event.checkpoint_committed.report_index)
+        attempt.sets.commit(event.checkpoint_committed.directory)
 
 
 _OF_ATTEMPT: Mapping[str, Callable[[AttemptStory, e.Event, Exceptions], None]] = {
-    "placement_requested": _placement,
     "worker_scheduled": _scheduled,
     "worker_started": _up,
+    "replica_group_replaced": _replaced,
     "worker_failing": _failing,
     "worker_completed": _completed,
     "report_received": _reported,

@@ -130,10 +130,6 @@ def _moved(now: Moment) -> bool:
     return now.story.status is not now.before
 
 
-def _first_gang(now: Moment) -> bool:
-    return now.story.attempt is not None and now.story.attempt.placements == 1
-
-
 def _failing(now: Moment) -> bool:
     return now.story.attempt is not None and bool(now.story.attempt.failing)
 
@@ -188,8 +184,7 @@ TABLE: Mapping[str, Sequence[Row]] = {
     "run_waiting": [_STATUS],
     "run_running": [_STATUS],
     "run_preempting": [_STATUS],
-    "attempt_planned": [(_always, (RESIZE,))],
-    "placement_requested": [(_first_gang, (LABELS, GROUP_START_ENTER, GROUP_START_BEFORE))],
+    "attempt_planned": [(_always, (RESIZE, LABELS, GROUP_START_ENTER, GROUP_START_BEFORE))],
     # The value of EXTRA is asked for between these two.
     "attempt_started": [(_always, (GROUP_START_AFTER, GROUP_START_EXIT, GROUP_TRAINING))],
     "worker_failing": [(_failing_late, (EXCEPTION, GROUP_POLL))],

@@ -109,9 +109,9 @@ class WorkerView:
 
     def execute_async(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Starts a function on it; an object reference."""
-        from trainstate.controller.gang import Group
+        from trainstate.controller.gang import WorkerGroup
 
-        alone = Group([self.actor], f"hook/{uuid.uuid4().hex}", self.resources)
+        alone = WorkerGroup([self.actor], f"hook/{uuid.uuid4().hex}", self.resources)
         return alone.execute_single_async(0, function, *args, **kwargs)
 
 
@@ -143,10 +143,10 @@ class GroupView:
 
     @cached_property
     def _alive(self) -> Any:
-        from trainstate.controller.gang import Group
+        from trainstate.controller.gang import WorkerGroup
 
         handles = [one.actor for one in self.workers]
-        return Group(handles, self.stage, self.get_resources_per_worker())
+        return WorkerGroup(handles, self.stage, self.get_resources_per_worker())
 
     def execute_async(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
         """Starts a function on every worker; object references by rank."""

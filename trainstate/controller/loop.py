@@ -87,9 +87,13 @@ class Loop:
 
     def _changes_no_plan(self, events: Sequence[e.Event]) -> bool:
         """Reports that complete no checkpoint: usual, so they must not cost a look at all workers."""
-        plain = all(event.WhichOneof("payload") == "report_received" for event in events)
         attempt = self.run.attempt
-        return plain and (attempt is None or complete(attempt) is None)
+        if any(event.WhichOneof("payload") != "report_received" for event in events):
+            return False
+        if attempt is None:
+            return True
+        gangs = {attempt.group_of(event.report_received.rank) for event in events}
+        return all(complete(attempt, group) is None for group in gangs)
 
     def _reconcile(self, ended: Sequence[Effect]) -> None:
         for effect in ended:

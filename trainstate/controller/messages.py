@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from trainstate.controller.hooks import Callback
-from trainstate.controller.session import SessionInfo
+from trainstate.controller.session import Preemption, SessionInfo
 from trainstate.controller.storage import Storage
 
 
@@ -24,8 +24,9 @@ class Kept:
 class Assignment:
     """Who a worker is and what it needs; the same every time it is told.
 
-    `rank_zero` is the name of rank 0's actor; `extra`, what callbacks add; `directory_prefix`, how the
-    directories of its checkpoints begin; `report_buffer`, how many reports may be unacknowledged.
+    `rank_zero` is the name of its gang's first actor; `extra`, what callbacks add; `directory_prefix`,
+    how the directories of its checkpoints begin; `report_buffer`, how many reports may be
+    unacknowledged.
     """
 
     info: SessionInfo
@@ -40,7 +41,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """What of a worker's reports is durable, and what of its attempt's is committed (both exclusive).
+    """What of a worker's reports is durable, and what of its gang's is committed (both exclusive).
 
     `kept` lists the checkpoints of the run when they are not those the worker knows (`version`).
     """
@@ -49,6 +50,7 @@ class Ack:
     committed: int
     version: int
     kept: tuple[Kept, ...] | None = None
+    preemption: Preemption | None = None
 
 
 class HookFailure(NamedTuple):
@@ -64,6 +66,7 @@ class Answer:
     """News of a worker: reports after the acknowledged ones, encoded, and how its function ended.
 
     `ended` is "" while it runs, "completed", "failed", or "superseded": another call took over.
+    `terminating` says that its process was told to end, by SIGTERM.
     `value` is the pickled return value; `summary` the same as an encoded Value; `error` an encoded
     Error, `cause` its number, `exception` the pickled exception.
     """
@@ -77,3 +80,4 @@ class Answer:
     exception: bytes = b""
     version: int = 0
     hook_failures: Sequence[HookFailure] = ()
+    terminating: bool = False

@@ -119,12 +119,17 @@ class Observers:
             self._checked(one, table.LABELS.name, wanted, _text)
         return wanted or None
 
-    async def extra(self, workers: Sequence[Any]) -> Mapping[str, Sequence[Any]]:
-        """What callbacks add to the context of each worker: a name, and a value per rank."""
+    async def extra(
+        self, workers: Sequence[Any], group: int | None = None
+    ) -> Mapping[str, Sequence[Any]]:
+        """What callbacks add to the context of these workers: a name, and a value for each.
+
+        They are all workers of the attempt, or those of a replica group.
+        """
         if not self._thread.overridden(table.EXTRA):
             return {}
         attempt = self._story.attempt if self._story is not None else None
-        views = workers if attempt is None else attempt.group(0).workers
+        views = workers if attempt is None else attempt.group(0, group).workers
         asked = self._thread.put([table.Call(table.EXTRA, (list(views),))])
         added: dict[str, Sequence[Any]] = {}
         for one in await self._answers(asked, self._timeout_s):

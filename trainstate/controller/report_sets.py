@@ -34,7 +34,9 @@ class ReportSets:
         self._sets_max = sets_max
         # In the order of their indices; a plain dict is slow to lose its first again and again.
         self._waiting: OrderedDict[int, ReportSet] = OrderedDict()
-        self._committed: set[int] = set()
+        self._committed: set[str] = set()
+        # From which set on a rank that came later takes part.
+        self._since: dict[int, int] = {}
         # Indices below or from which no set can be had whole any more.
         self._floor = max(begun.values(), default=0)
         self._ceiling: int | None = None
@@ -43,8 +45,10 @@ class ReportSets:
         return len(self._waiting)
 
     def add(self, report: e.ReportReceived) -> None:
-        """Takes the next report of a rank."""
-        index = self._position[report.rank]
+        """Takes the next report of a rank; one that has left makes no more."""
+        index = self._position.get(report.rank)
+        if index is None:
+            return
         self._position[report.rank] = index + 1
         if index < self._floor or (self._ceiling is not None and index >= self._ceiling):
             return
@@ -54,33 +58,41 @@ class ReportSets:
         found.metrics[report.rank] = report.metrics.SerializeToString()
         found.directory = found.directory or report.checkpoint
 
-    def commit(self, index: int) -> None:
-        """The checkpoint that came with this index is committed."""
-        self._committed.add(index)
+    def commit(self, directory: str) -> None:
+        """The checkpoint of this directory is committed."""
+        self._committed.add(directory)
 
     def end(self, rank: int) -> None:
         """That rank reports nothing more: sets that lack it stay incomplete."""
-        position = self._position[rank]
+        position = self._position.get(rank, self._floor)
         self._ceiling = position if self._ceiling is None else min(self._ceiling, position)
         for index in [one for one in self._waiting if one >= self._ceiling]:
             del self._waiting[index]
 
+    def leave(self, rank: int) -> None:
+        """That rank is being replaced: the others' sets are whole without it."""
+        self._position.pop(rank, None)
+
     def join(self, rank: int) -> None:
-        """A successor of that rank counts from where the others are."""
-        self._position[rank] = self._floor = max(self._position.values())
-        for index in [one for one, found in self._waiting.items() if rank not in found.metrics]:
-            del self._waiting[index]
+        """A successor of that rank takes part from where the others are."""
+        self._position[rank] = self._since[rank] = max(self._position.values(), default=0)
 
     def due(self) -> Iterator[ReportSet]:
         """The sets that are whole, in order, each once."""
         while self._waiting:
             index, first = next(iter(self._waiting.items()))
-            whole = len(first.metrics) == len(self._position)
-            if not whole or (first.directory and index not in self._committed):
+            waits = first.directory and first.directory not in self._committed
+            if waits or not self._is_whole(first):
                 return
             del self._waiting[index]
-            self._committed.discard(index)
+            self._committed.discard(first.directory)
             yield first
+
+    def _is_whole(self, found: ReportSet) -> bool:
+        if len(found.metrics) + len(self._since) < len(self._position):
+            return False
+        missing = self._position.keys() - found.metrics.keys()
+        return all(self._since.get(rank, 0) > found.index for rank in missing)
 
     def _begin(self, index: int) -> None:
         if len(self._waiting) >= self._sets_max:

@@ -50,7 +50,10 @@ def stored(
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """Who this worker is: fixed as long as its training function runs."""
+    """Who this worker is: fixed as long as its training function runs.
+
+    Its gang is what it meets in collectives: its replica group, or all workers if there are none.
+    """
 
     experiment_name: str
     run_id: str
@@ -61,6 +64,21 @@ class SessionInfo:
     local_world_size: int
     node_rank: int
     generation: int
+    gang_rank: int
+    gang_size: int
+    replica_group: int | None = None
+    replica_groups: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """Nodes that are about to be taken away: the ranks on each, by node id in hex.
+
+    `deadline_ns` is when, in ns since the Unix epoch; None if nobody said.
+    """
+
+    node_ranks: Mapping[str, tuple[int, ...]]
+    deadline_ns: int | None = None
 
 
 class Session(Protocol):
@@ -89,16 +107,20 @@ class Session(Protocol):
         """Every committed checkpoint that is kept, oldest first, with its metrics."""
         ...
 
+    def preemption(self) -> Preemption | None:
+        """What is about to be taken away, if anything is."""
+        ...
+
     def dataset_shard(self, name: str) -> Any:
         """This worker's part of a dataset. Raises KeyError if there is none of that name."""
         ...
 
     def barrier(self) -> None:
-        """Returns when every rank is here."""
+        """Returns when every rank of the gang is here."""
         ...
 
     def broadcast(self, data: Any) -> Any:
-        """What rank 0 passes, on every rank."""
+        """What the gang's rank 0 passes, on every rank of it."""
         ...
 
 

@@ -15,15 +15,24 @@ from typing import Any, TypeVar
 
 from ray.exceptions import RayActorError
 
-from trainstate.controller import data_host, gang, placement
+from trainstate.controller import data_host, gang, placement, setting_up
 from trainstate.controller.conversation import Conversation, hook_failures
-from trainstate.controller.failure import describe, lost
+from trainstate.controller.failure import describe
 from trainstate.controller.job import Job
-from trainstate.controller.messages import Ack, Answer, Assignment, Kept
+from trainstate.controller.making import Making
+from trainstate.controller.messages import Ack, Answer, Kept
 from trainstate.controller.observers import Observers
-from trainstate.controller.session import SessionInfo
-from trainstate.controller.versions import framework_versions
-from trainstate.core import Attempt, AttemptStatus, Cause, Run, RunStatus, Worker, WorkerStatus
+from trainstate.controller.session import Preemption
+from trainstate.core import (
+    Attempt,
+    AttemptStatus,
+    Cause,
+    Placement,
+    Run,
+    RunStatus,
+    WorkerStatus,
+    policy,
+)
 from trainstate.core import observations as o
 from trainstate.core.effects import (
     Close,
@@ -31,11 +40,13 @@ from trainstate.core.effects import (
     Effect,
     Place,
     Publish,
+    Release,
     SetUp,
     StartGang,
     Stop,
     Train,
     Wake,
+    Watch,
 )
 from trainstate.errors import StorageError
 from trainstate.state import removal
@@ -47,6 +58,9 @@ _AGAIN_S = 1.0
 _DELETE_S = 60.0
 # What a worker may take to say good-bye.
 _STOP_S = 1.0
+
+# What a worker is told of at once.
+_NEWS = {"checkpoint_committed", "checkpoint_deleted", "run_preempting"}
 
 T = TypeVar("T")
 Say = Callable[[o.Observation, Effect | None], Awaitable[None]]
@@ -64,10 +78,10 @@ class Shell:
         self._observers = observers
         self._committed = asyncio.Event()
         self._mentioned: set[asyncio.Future[None]] = set()
-        self._report_buffer = 1000
         # Storage may hang; nothing else waits in these threads.
         self._publishing = ThreadPoolExecutor(1, "publish")
         self._deleting = ThreadPoolExecutor(1, "delete")
+        self._making = Making()
 
     def start(self, effect: Effect, again: bool) -> Callable[[], object]:
         """Begins an effect; returns what cancels it."""
@@ -88,7 +102,7 @@ class Shell:
         """These events are durable: callbacks are told, and workers that wait for a checkpoint."""
         self._observers.recorded(events, self._run(), self.exceptions, self.return_value)
         kinds = {event.WhichOneof("payload") for event in events}
-        if kinds & {"checkpoint_committed", "checkpoint_deleted"}:
+        if kinds & _NEWS:
             self._committed.set()
             self._committed = asyncio.Event()
 
@@ -105,16 +119,36 @@ class Shell:
         settings = self._run().settings
         return settings.limits if settings is not None else s.Limits()
 
-    @property
-    def _resources(self) -> Mapping[str, float]:
-        return placement.resources_of(self._attempt.resources_per_worker or s.ResourceSet())
-
     # --- starting ---------------------------------------------------------------------------------
 
     async def _place(self, effect: Place) -> o.Observation:
-        wanted = self._run().placements[effect.name]
-        labels = await self._observers.labels(self._attempt.num_workers)
-        return await placement.place(wanted, labels, self._limits.start_timeout_s, self._mention)
+        run = self._run()
+        size = policy.size_of(run.settings)
+        need = self._attempt.num_workers if effect.attempt_id else size.smallest
+        labels = await self._observers.labels(need)
+        # Who takes what there is can wait for it; who wants a number is told that it is not there.
+        timeout_s = None if size.is_elastic else self._limits.start_timeout_s
+        return await placement.place(
+            self._placements,
+            need,
+            run.preempted_nodes,
+            labels,
+            timeout_s,
+            self._mention,
+            self._making.do,
+        )
+
+    @property
+    def _placements(self) -> list[Placement]:
+        return sorted(self._run().placements.values(), key=lambda one: one.slot)
+
+    async def _watch(self, effect: Watch) -> o.Observation:
+        return await placement.watch(effect.attempt_id, self._run, self._mention)
+
+    async def _release(self, effect: Release) -> o.Observation:
+        await self._making.over()
+        await removal.remove(self._job.run_id, effect)
+        return o.Released(effect.names)
 
     def _mention(self, observation: o.Observation) -> None:
         """Says what nobody has to wait for."""
@@ -124,84 +158,16 @@ class Shell:
 
     async def _start_gang(self, effect: StartGang) -> o.Observation:
         env = self._job.worker_runtime_env
-        return await gang.start(self._run(), self._attempt, env, self._limits)
+        make = self._making.do
+        if effect.group is not None:
+            # From now on nobody waits for those who are gone to read their shards; a host that is
+            # gone too is found at the set-up.
+            shards = data_host.shards(self._job, self._run(), self._attempt)
+            await asyncio.gather(shards, return_exceptions=True)
+        return await gang.start(self._run(), self._attempt, effect, env, self._limits, make)
 
     async def _set_up(self, effect: SetUp) -> o.Observation:
-        workers = self._attempt.by_rank
-        limit = asyncio.timeout(self._limits.start_timeout_s)
-        try:
-            handles = [gang.find(self._run(), self._attempt, worker) for worker in workers]
-            async with limit:
-                await self._assign(workers, handles)
-            return await asyncio.to_thread(self._prepare, handles)
-        except StorageError:
-            raise
-        except RayActorError as error:
-            return o.StartFailed(effect.attempt_id, Cause.START_FAILED, self._lost(error, workers))
-        except Exception as error:  # whatever a hook or a dataset raises, the attempt fails of it
-            if limit.expired():
-                late = TimeoutError(
-                    "hooks or datasets of the workers take longer than the start may"
-                )
-                return o.StartFailed(effect.attempt_id, Cause.START_TIMEOUT, describe(late))
-            return o.StartFailed(effect.attempt_id, Cause.START_FAILED, describe(error))
-
-    def _lost(self, error: RayActorError, workers: Sequence[Worker]) -> s.Error:
-        """Who died, if it was a worker: it may have been the data host."""
-        dead = [one for one in workers if one.actor_id.hex() == error.actor_id]
-        return lost(error, dead[0].rank, dead[0].node_id.hex()) if dead else describe(error)
-
-    async def _assign(self, workers: Sequence[Worker], handles: Sequence[Any]) -> None:
-        shards = await data_host.shards(self._job, self._run(), self._attempt)
-        extra = await self._observers.extra(handles)
-        rank_zero = gang.worker_name(self._run(), self._attempt, workers[0])
-        calls = [
-            handle.assign.remote(
-                Assignment(
-                    info=self._info(worker),
-                    storage=self._job.storage,
-                    rank_zero=rank_zero,
-                    callbacks=self._job.callbacks,
-                    shards=shards[worker.rank] if shards else {},
-                    extra={name: values[worker.rank] for name, values in extra.items()},
-                    directory_prefix=self._directory_prefix(),
-                    report_buffer=self._report_buffer,
-                )
-            )
-            for worker, handle in zip(workers, handles, strict=True)
-        ]
-        await asyncio.gather(*calls)
-
-    def _info(self, worker: Worker) -> SessionInfo:
-        workers = self._attempt.workers.values()
-        neighbours = sum(other.node_id == worker.node_id for other in workers)
-        return SessionInfo(
-            experiment_name=self._job.name,
-            run_id=self._job.run_id,
-            attempt_id=self._attempt.attempt_id,
-            world_rank=worker.rank,
-            world_size=len(workers),
-            local_rank=worker.local_rank,
-            local_world_size=neighbours,
-            node_rank=worker.node_rank,
-            generation=worker.generation,
-        )
-
-    def _directory_prefix(self) -> str:
-        """Of the run and the attempt: no two attempts, of whatever fit(), write to the same place."""
-        began = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(self._run().first_time_ns / 1e9))
-        return f"checkpoint_{began}_{self._job.run_id[:6]}_{self._attempt.number:03d}_"
-
-    def _prepare(self, handles: Sequence[Any]) -> o.Ready:
-        """Has the backend set up, in this thread: its hooks block."""
-        config = self._job.backend_config
-        backend = config.backend_cls()
-        resources = self._resources
-        backend.on_start(gang.Group(handles, "on_start", resources), config)
-        backend.on_training_start(gang.Group(handles, "on_training_start", resources), config)
-        everywhere = gang.Group(handles, "versions", resources)
-        versions = everywhere.execute_single(0, framework_versions, config.framework)
-        return o.Ready(self._attempt.attempt_id, versions)
+        return await setting_up.set_up(self._job, self._run(), effect, self._observers)
 
     # --- training ---------------------------------------------------------------------------------
 
@@ -240,7 +206,9 @@ class Shell:
                 for one in run.checkpoints.values()
             )
         attempt = self._attempt
-        return Ack(attempt.workers[train.rank].reports, attempt.committed, now, kept)
+        keeper = attempt.keeper(attempt.group_of(train.rank))
+        durable = attempt.workers[train.rank].reports
+        return Ack(durable, keeper.committed, now, kept, _preemption(run))
 
     def _keep(self, rank: int, answer: Answer) -> None:
         if answer.exception:
@@ -251,11 +219,11 @@ class Shell:
     # --- checkpoints ------------------------------------------------------------------------------
 
     async def _publish(self, effect: Publish) -> o.Observation:
-        pending = self._attempt.pending[effect.report_index]
+        pending = self._attempt.keeper(effect.group).pending[effect.report_index]
         size_bytes = await self._in(
             self._publishing, self._job.storage.publish, self._run(), pending
         )
-        return o.Published(effect.attempt_id, effect.report_index, size_bytes)
+        return o.Published(effect.attempt_id, effect.report_index, size_bytes, effect.group)
 
     async def _delete(self, effect: DeleteCheckpoint) -> o.Observation:
         gone = self._run().checkpoints[effect.index]
@@ -278,24 +246,21 @@ class Shell:
                 await self._observers.farewell()
             await self._shut_down_backend(run)
             await self._farewell(run)
-        await removal.remove(run, effect.attempt_id)
+        await self._making.over()
+        await removal.remove(run.run_id, effect)
         return o.Cleared(effect.attempt_id)
 
     async def _shut_down_backend(self, run: Run) -> None:
         """Lets the backend clean up, for a moment: what is dead or hangs is removed without."""
         if self._attempt.status is not AttemptStatus.RUNNING:
             return
-        config = self._job.backend_config
-        backend = config.backend_cls()
         try:
-            handles = [gang.find(run, self._attempt, worker) for worker in self._attempt.by_rank]
-            group = gang.Group(handles, "on_shutdown", self._resources)
             async with asyncio.timeout(_STOP_S):
-                await asyncio.to_thread(backend.on_shutdown, group, config)
+                await asyncio.to_thread(setting_up.shut_down, self._job, run, self._attempt)
         except (ValueError, TimeoutError, RayActorError):
             return
         except Exception as error:  # the boundary: a hook that raises is recorded, and nothing else
-            name = type(backend).__name__
+            name = self._job.backend_config.backend_cls.__name__
             await self._say(o.HookFailed(name, "on_shutdown", describe(error)), None)
 
     async def _farewell(self, run: Run) -> None:
@@ -324,8 +289,22 @@ class Shell:
         return o.Closed()
 
 
+def _preemption(run: Run) -> Preemption | None:
+    """What the workers are told of what is taken away."""
+    attempt = run.attempt
+    if attempt is None or run.status is not RunStatus.PREEMPTING:
+        return None
+    ranks: dict[str, tuple[int, ...]] = {}
+    for rank in run.preempted_ranks:
+        node_id = attempt.workers[rank].node_id.hex()
+        ranks[node_id] = (*ranks.get(node_id, ()), rank)
+    return Preemption(ranks, run.preemption_deadline_ns)
+
+
 _EFFECTS: Mapping[type[Effect], Callable[[Shell, Any], Awaitable[o.Observation]]] = {
     Place: Shell._place,
+    Watch: Shell._watch,
+    Release: Shell._release,
     StartGang: Shell._start_gang,
     SetUp: Shell._set_up,
     Train: Shell._train,

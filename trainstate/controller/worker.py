@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -75,12 +77,34 @@ async def _awaited(work: asyncio.Future[Any]) -> Any:
     return await work
 
 
+def _on_sigterm(callback: Callable[[], None]) -> None:
+    """Calls back for SIGTERM, in place of ending. Only a main thread can listen."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda number, frame: callback())
+
+
 class Worker:
     """A worker that has no rank yet.
 
     It ends itself when no controller has talked to it for `orphan_timeout_s`, and none of that name is
-    there any more: one that starts again, waits for the journal, or sets up for long, still is.
+    there any more: one that starts again, waits for the journal, or sets up for long, still is. SIGTERM
+    is a notice that its machine is taken away: it says so, and trains on.
     """
+
+    def __new__(cls, *args: object) -> Worker:
+        # The one thing of an asyncio actor that Ray runs in the main thread.
+        self = super().__new__(cls)
+        _on_sigterm(self._warned)
+        return self
+
+    def _warned(self) -> None:
+        loop: asyncio.AbstractEventLoop | None = getattr(self, "_loop", None)
+        if loop is not None:  # else it has nothing to save yet
+            loop.call_soon_threadsafe(self._terminate)
+
+    def _terminate(self) -> None:
+        self._terminating = True
+        self._wake()
 
     def __init__(self, orphan_timeout_s: float, controller: str) -> None:
         os.environ.setdefault(*NO_WARNING)
@@ -93,14 +117,16 @@ class Worker:
         self._assignment: Assignment | None = None
         self._thread: threading.Thread | None = None
         self._ended: Answer | None = None
+        self._terminating = self._said_so = False
         self._heard_s = time.monotonic()
         self._orphan = self._loop.create_task(self._end_when_orphaned(orphan_timeout_s, controller))
 
-    async def facts(self, bundle: int, generation: int) -> WorkerFacts:
+    async def facts(self, placement: str, bundle: int, generation: int) -> WorkerFacts:
         """Where and what this process is."""
         context = ray.get_runtime_context()
         ids = context.get_accelerator_ids()
         return WorkerFacts(
+            placement=placement,
             bundle=bundle,
             generation=generation,
             actor_id=bytes.fromhex(context.get_actor_id() or ""),
@@ -221,9 +247,12 @@ class Worker:
         session = self._session
         if ack.kept is not None:
             session.kept, session.version = ack.kept, ack.version
+        session.taken_away = ack.preemption
         session.buffer.acknowledge(ack.durable, ack.committed)
 
     def _nothing_new(self) -> bool:
+        if self._terminating and not self._said_so:
+            return False
         return not self._session.buffer.has_ready and not self._over()
 
     def _over(self) -> bool:
@@ -238,7 +267,13 @@ class Worker:
             return self._ended
         failures = tuple(self._session.hook_failures)
         self._session.hook_failures.clear()
-        return Answer(reports=reports, version=self._session.version, hook_failures=failures)
+        self._said_so = self._terminating  # in every answer from now on: one may be lost
+        return Answer(
+            reports=reports,
+            version=self._session.version,
+            hook_failures=failures,
+            terminating=self._terminating,
+        )
 
     def _hook(self, name: str) -> None:
         if self._assignment is None:

@@ -17,7 +17,7 @@ from trainstate.controller.buffer import ReportBuffer
 from trainstate.controller.failure import describe
 from trainstate.controller.hooks import Callback, TrainContextCallback
 from trainstate.controller.messages import Assignment, HookFailure, Kept
-from trainstate.controller.session import CheckpointUploadMode, stored
+from trainstate.controller.session import CheckpointUploadMode, Preemption, stored
 from trainstate.core.values import from_map, to_map
 from trainstate.state.names import NAMESPACE
 from trainstate.v1 import event_pb2 as e
@@ -38,6 +38,7 @@ class WorkerSession:
         self.buffer = ReportBuffer(assignment.report_buffer, notify)
         self.kept: tuple[Kept, ...] = ()
         self.version = -1
+        self.taken_away: Preemption | None = None
         self._assignment = assignment
         self._fail = fail
         self._uploads = ThreadPoolExecutor(1, "upload")
@@ -148,6 +149,10 @@ class WorkerSession:
             for one in kept
         ]
 
+    def preemption(self) -> Preemption | None:
+        """What is about to be taken away, if anything is."""
+        return self.taken_away
+
     # --- data and collectives ---------------------------------------------------------------------
 
     def dataset_shard(self, name: str) -> Any:
@@ -163,13 +168,13 @@ class WorkerSession:
         return self._assignment.extra[name]
 
     def barrier(self) -> None:
-        """Returns when every rank is here."""
+        """Returns when every rank of the gang is here."""
         self.broadcast(None)
 
     def broadcast(self, data: Any) -> Any:
-        """What rank 0 passes, on every rank. Ranks meet in rank 0's process."""
+        """What the gang's rank 0 passes, on every rank of it. Ranks meet in rank 0's process."""
         self._meetings += 1
         rank_zero = ray.get_actor(self._assignment.rank_zero, namespace=NAMESPACE)
-        rank, size = self.info.world_rank, self.info.world_size
+        rank, size = self.info.gang_rank, self.info.gang_size
         mine = data if rank == 0 else None
         return ray.get(rank_zero.meet.remote(self._meetings, rank, size, mine))

@@ -197,6 +197,13 @@ def _placement_move(run: Run, event: e.Event, kind: str, payload: Any) -> str:
     return _move(current, TARGETS[kind], f"placement {payload.name!r}")
 
 
+def _placement_changed(run: Run, event: e.Event, kind: str, changed: e.PlacementChanged) -> str:
+    placement = run.placements.get(changed.name)
+    if placement is not None and len(changed.node_ids) != len(placement.bundles):
+        return f"placement {changed.name!r} has {len(placement.bundles)} bundles"
+    return _placement_move(run, event, kind, changed)
+
+
 def _sync_move(run: Run, event: e.Event, kind: str, payload: Any) -> str:
     sync = run.syncs.get(payload.sync_id)
     current = SyncStatus.UNSPECIFIED if sync is None else sync.status
@@ -256,6 +263,7 @@ _GUARDS: Mapping[str, Guard] = {
     "attempt_ended": _attempt_ended,
     "placement_requested": _placement_move,
     "placement_ready": _placement_move,
+    "placement_changed": _placement_changed,
     "placement_timed_out": _placement_move,
     "placement_released": _placement_move,
     "worker_scheduled": _worker_scheduled,

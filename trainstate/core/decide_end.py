@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from trainstate.core import observations as o
 from trainstate.core import policy
-from trainstate.core.deciding import STOPPING, bare, current, first_line, open_attempt
+from trainstate.core.deciding import ANEW, STOPPING, bare, current, first_line, open_attempt
 from trainstate.core.model import Attempt, AttemptStatus, Cause, Run, RunStatus, WorkerStatus
 from trainstate.core.transitions import ATTEMPT, RUN
 from trainstate.v1 import event_pb2 as e
@@ -21,7 +21,6 @@ _ATTEMPT_END: Mapping[RunStatus, AttemptStatus] = {
     RunStatus.FINISHED: AttemptStatus.FINISHED,
     RunStatus.ABORTED: AttemptStatus.ABORTED,
 }
-_ANEW = (RunStatus.RESTARTING, RunStatus.RESIZING)
 
 
 def failing(attempt: Attempt, rank: int, cause: Cause, error: s.Error) -> Iterator[e.Event]:
@@ -32,9 +31,12 @@ def failing(attempt: Attempt, rank: int, cause: Cause, error: s.Error) -> Iterat
         yield bare(payload, first_line(error), attempt.attempt_id)
 
 
-def after_failure(run: Run, cause: Cause, error: s.Error) -> Iterator[e.Event]:
-    """Try again or give up, by the budget of the cause; the reason says which, and what is left."""
-    budget = policy.charge(run, cause) if RunStatus.RESTARTING in RUN[run.status] else None
+def after_failure(run: Run, cause: Cause, error: s.Error, saved: bool = False) -> Iterator[e.Event]:
+    """Try again or give up, by the budget of the cause; the reason says which, and what is left.
+
+    `saved`: the same decision commits a checkpoint, so what failed before it no longer counts.
+    """
+    budget = policy.charge(run, cause, saved) if RunStatus.RESTARTING in RUN[run.status] else None
     decided = e.FailureDecided(
         decision=e.FAILURE_DECISION_RAISE,
         cause=int(cause),  # type: ignore[arg-type]  # the model's enums are the schema's numbers
@@ -47,20 +49,15 @@ def after_failure(run: Run, cause: Cause, error: s.Error) -> Iterator[e.Event]:
         return
     decided.budget = int(budget.budget)  # type: ignore[assignment]
     decided.used, decided.limit = budget.used, budget.limit
-    of = f"{budget.budget.name.lower()} {budget.used} of {_limit_text(budget.limit)}"
     if not budget.allows:
-        yield bare(decided, f"gives up, {of} after {what}")
+        yield bare(decided, f"gives up, {budget.text} after {what}")
         yield _give_up(cause, error)
         return
     decided.decision = e.FAILURE_DECISION_RETRY
     decided.backoff_s = policy.backoff_s(run, budget.used)
-    yield bare(decided, f"tries again ({of}) in {decided.backoff_s:g} s after {what}")
+    yield bare(decided, f"tries again ({budget.text}) in {decided.backoff_s:g} s after {what}")
     restarting = e.RunRestarting(cause=int(cause))  # type: ignore[arg-type]
     yield bare(restarting, f"restarts after {what}")
-
-
-def _limit_text(limit: int) -> str:
-    return "any number" if limit == policy.UNLIMITED else str(limit)
 
 
 def _give_up(cause: Cause, error: s.Error) -> e.Event:
@@ -80,7 +77,7 @@ def on_abort(run: Run, abort: o.Abort, now_ns: int) -> Iterator[e.Event]:
 
 
 def on_broke(run: Run, broke: o.Broke, now_ns: int) -> Iterator[e.Event]:
-    anew = run.status in _ANEW and broke.cause in policy.BUDGET_OF  # what it would come to
+    anew = run.status in ANEW and broke.cause in policy.BUDGET_OF  # what it would come to
     if RunStatus.SHUTTING_DOWN in RUN[run.status] and not anew:
         yield from after_failure(run, broke.cause, broke.error)
 
@@ -99,10 +96,6 @@ def on_cleared(run: Run, cleared: o.Cleared, now_ns: int) -> Iterator[e.Event]:
             died = e.WorkerDied(rank=worker.rank, cause=0 if worker.cause else int(cause))  # type: ignore[arg-type]
             why = run.status_reason if worker.error is not None else others
             yield bare(died, why, attempt.attempt_id)
-    for placement in run.placements.values():
-        if placement.attempt_id == attempt.attempt_id:
-            released = e.PlacementReleased(name=placement.name)
-            yield bare(released, "its attempt ends", attempt.attempt_id)
     yield bare(_attempt_ended(run, attempt, cause), run.status_reason, attempt.attempt_id)
 
 
@@ -123,6 +116,14 @@ def _attempt_ended(run: Run, attempt: Attempt, cause: Cause) -> e.AttemptEnded:
         cause=int(cause),  # type: ignore[arg-type]
         error=run.error or (errors[0] if errors else None),
     )
+
+
+def on_released(run: Run, gone: o.Released, now_ns: int) -> Iterator[e.Event]:
+    for name in gone.names:
+        if name in run.placements and open_attempt(run) is None and run.status in STOPPING:
+            ends = run.status is RunStatus.SHUTTING_DOWN
+            why = "the run ends" if ends else "a node of it is taken away"
+            yield bare(e.PlacementReleased(name=name), why)
 
 
 def on_closed(run: Run, closed: o.Closed, now_ns: int) -> Iterator[e.Event]:

@@ -8,8 +8,19 @@ from trainstate.core import observations as o
 from trainstate.core import policy
 from trainstate.core.applying import own
 from trainstate.core.decide_end import after_failure, failing
+from trainstate.core.decide_group import after_worker_failure
+from trainstate.core.decide_size import grow, make_way
 from trainstate.core.deciding import STARTING, TRAINING, bare, current, current_worker
-from trainstate.core.model import Attempt, Cause, Run, Worker, WorkerStatus
+from trainstate.core.model import (
+    Attempt,
+    AttemptStatus,
+    Cause,
+    ReplicaGroupStatus,
+    Run,
+    RunStatus,
+    Worker,
+    WorkerStatus,
+)
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
 
@@ -26,9 +37,7 @@ def on_reported(run: Run, reported: o.Reported, now_ns: int) -> Iterator[e.Event
         wrong = _mismatch(attempt, report) if report.checkpoint else None
         if wrong is not None:
             # It is not recorded: with it the checkpoint would count as complete.
-            yield from failing(attempt, report.rank, Cause.WORKER_ERROR, wrong)
-            if run.status in TRAINING or run.status in STARTING:
-                yield from after_failure(run, Cause.WORKER_ERROR, wrong)
+            yield from _failed(run, attempt, report.rank, Cause.WORKER_ERROR, wrong)
             return
         due += 1
         yield bare(report, attempt=reported.attempt_id)
@@ -36,7 +45,8 @@ def on_reported(run: Run, reported: o.Reported, now_ns: int) -> Iterator[e.Event
 
 def _mismatch(attempt: Attempt, report: e.ReportReceived) -> s.Error | None:
     """Why a report's checkpoint can never be committed, if so."""
-    pending = attempt.pending.get(report.index)
+    group = attempt.group_of(report.rank)
+    pending = attempt.keeper(group).pending.get(report.index)
     if pending is not None and pending.directory != report.checkpoint:
         text = (
             f"rank {report.rank} put report {report.index} into {report.checkpoint!r},"
@@ -44,7 +54,7 @@ def _mismatch(attempt: Attempt, report: e.ReportReceived) -> s.Error | None:
         )
         hint = "give report() the same checkpoint_dir_name on every rank, or on none"
         return s.Error(type="ReportMismatch", message=text, hint=hint, ranks=[report.rank])
-    for worker in attempt.workers.values():
+    for worker in attempt.gang(group):
         if worker.status is WorkerStatus.COMPLETED and worker.reports <= report.index:
             return _left_out(worker, report.index, report.checkpoint)
     return None
@@ -55,16 +65,26 @@ def on_completed(run: Run, completed: o.Completed, now_ns: int) -> Iterator[e.Ev
     attempt = run.attempt
     if worker is None or attempt is None or worker.status is not WorkerStatus.RUNNING:
         return
+    if not _trains(attempt, worker):
+        return
     payload = e.WorkerCompleted(rank=worker.rank, return_value=completed.return_value)
-    why = f"its train function returned after {worker.reports} reports"
+    why = f"its train function returned after {worker.reports - worker.first_report} reports"
     yield bare(payload, why, attempt.attempt_id)
     if run.status not in TRAINING:
         return
     wrong = one_sided(attempt, worker)
     if wrong is not None:
-        yield from after_failure(run, Cause.WORKER_ERROR, wrong)
-    elif completed_all(attempt, worker.rank) and not attempt.pending:
+        yield from after_failure(run, Cause.WORKER_ERROR, wrong)  # who is done is not replaced
+    elif completed_all(attempt, worker.rank) and not attempt.has_pending:
         yield finish(attempt)
+
+
+def _trains(attempt: Attempt, worker: Worker) -> bool:
+    """Whether a worker may complete: not before its attempt trains, nor one of a group that failed."""
+    group = attempt.group_of(worker.rank)
+    if group is not None and attempt.groups[group].status is not ReplicaGroupStatus.RUNNING:
+        return False  # it is replaced with its group, whatever it had come to
+    return attempt.status is AttemptStatus.RUNNING
 
 
 def completed_all(attempt: Attempt, rank: int | None = None) -> bool:
@@ -83,10 +103,11 @@ def finish(attempt: Attempt) -> e.Event:
 
 def one_sided(attempt: Attempt, finished: Worker) -> s.Error | None:
     """What is wrong if a worker finished before a report that brought a checkpoint on another rank."""
-    left_out = [index for index in attempt.pending if index >= finished.reports]
+    pending = attempt.keeper(attempt.group_of(finished.rank)).pending
+    left_out = [index for index in pending if index >= finished.reports]
     if not left_out:
         return None
-    first = attempt.pending[min(left_out)]
+    first = pending[min(left_out)]
     return _left_out(finished, first.report_index, first.directory)
 
 
@@ -106,9 +127,18 @@ def on_worker_failed(run: Run, failed: o.WorkerFailed, now_ns: int) -> Iterator[
         return
     error = own(failed.error)
     error.ranks[:] = error.ranks or [worker.rank]
-    yield from failing(attempt, worker.rank, failed.cause, error)
+    yield from _failed(run, attempt, worker.rank, failed.cause, error)
+
+
+def _failed(
+    run: Run, attempt: Attempt, rank: int, cause: Cause, error: s.Error
+) -> Iterator[e.Event]:
+    yield from failing(attempt, rank, cause, error)
+    if run.status is RunStatus.PREEMPTING:
+        # Whoever fails while others are taken away is taken to fail of that (A6.2, failure policy).
+        cause = Cause.NODE_PREEMPTED
     if run.status in TRAINING or run.status in STARTING:
-        yield from after_failure(run, failed.cause, error)
+        yield from after_worker_failure(run, attempt, rank, cause, error)
 
 
 # --- checkpoints ----------------------------------------------------------------------------------
@@ -116,20 +146,36 @@ def on_worker_failed(run: Run, failed: o.WorkerFailed, now_ns: int) -> Iterator[
 
 def on_published(run: Run, published: o.Published, now_ns: int) -> Iterator[e.Event]:
     attempt = current(run, published.attempt_id)
-    made = policy.complete(attempt) if attempt is not None else None
+    made = policy.complete(attempt, published.group) if attempt is not None else None
     if attempt is None or made is None or made.report_index != published.report_index:
         return
+    for before in run.checkpoints.values():
+        if before.directory == made.directory:
+            gone = e.CheckpointDeleted(index=before.index)
+            yield bare(gone, "its directory is that of a newer one", attempt.attempt_id)
     committed = e.CheckpointCommitted(
         index=run.checkpoints_committed,
         directory=made.directory,
         metrics=made.metrics,
         size_bytes=published.size_bytes,
         report_index=made.report_index,
+        group=published.group,
     )
     why = f"every rank reported it, as report {made.report_index}"
     yield bare(committed, why, attempt.attempt_id)
-    if run.status in TRAINING and completed_all(attempt) and len(attempt.pending) == 1:
-        yield finish(attempt)
+    yield from _after_checkpoint(run, attempt)
+
+
+def _after_checkpoint(run: Run, attempt: Attempt) -> Iterator[e.Event]:
+    """Nothing is lost now by an end, a restart elsewhere, or another size."""
+    pending = sum(len(attempt.keeper(group).pending) for group in attempt.sharing)
+    if run.status in TRAINING and completed_all(attempt):
+        if pending == 1:
+            yield finish(attempt)
+    elif run.status is RunStatus.PREEMPTING:
+        yield from make_way(run, "its state is saved", saved=True)
+    elif run.status is RunStatus.RUNNING:
+        yield from grow(run, "its state is saved")
 
 
 def on_deleted(run: Run, deleted: o.Deleted, now_ns: int) -> Iterator[e.Event]:

@@ -20,6 +20,8 @@ STARTING = (RunStatus.SCHEDULING, RunStatus.WAITING)
 TRAINING = (RunStatus.RUNNING, RunStatus.PREEMPTING)
 # In these the newest attempt is brought to its end, if it has not come to it.
 STOPPING = (RunStatus.RESTARTING, RunStatus.RESIZING, RunStatus.SHUTTING_DOWN)
+# In these another attempt follows.
+ANEW = (RunStatus.RESTARTING, RunStatus.RESIZING)
 
 KIND_OF: Mapping[str, str] = {
     field.message_type.full_name: field.name

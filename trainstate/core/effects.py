@@ -12,24 +12,48 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Place:
-    """Have the placement group reserved. Ends in Placed or NotPlaced; Short on the way."""
+    """Have the run's placement groups reserved, as far as an attempt needs them.
+
+    An elastic run has no attempt yet: its size follows from what there is. Ends in Placed or NotPlaced;
+    Short on the way.
+    """
+
+    attempt_id: str = ""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Tell of nodes that come, go, or are about to: Placed and Preempted. Has no end of its own."""
 
     attempt_id: str
-    name: str
+
+
+@dataclass(frozen=True)
+class Release:
+    """Give these placement groups back. Ends in Released."""
+
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class StartGang:
-    """Have every worker of the attempt that is SCHEDULING up. Ends in GangUp or StartFailed."""
+    """Have the workers that are SCHEDULING up: all, or those of a replica group in its generation.
+
+    Ends in GangUp or StartFailed.
+    """
 
     attempt_id: str
+    group: int | None = None
+    generation: int = 0
 
 
 @dataclass(frozen=True)
 class SetUp:
-    """Make the workers ready for training: context, backend. Ends in Ready or StartFailed."""
+    """Make these workers ready for training: context, backend. Ends in Ready or StartFailed."""
 
     attempt_id: str
+    group: int | None = None
+    generation: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,6 +71,7 @@ class Publish:
 
     attempt_id: str
     report_index: int
+    group: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +83,7 @@ class DeleteCheckpoint:
 
 @dataclass(frozen=True)
 class Stop:
-    """Remove the workers and the placement groups of the attempt. Ends in Cleared."""
+    """Remove the workers of the attempt. Ends in Cleared."""
 
     attempt_id: str
 
@@ -76,5 +101,15 @@ class Close:
 
 
 Effect: TypeAlias = (
-    Place | StartGang | SetUp | Train | Publish | DeleteCheckpoint | Stop | Wake | Close
+    Place
+    | Watch
+    | Release
+    | StartGang
+    | SetUp
+    | Train
+    | Publish
+    | DeleteCheckpoint
+    | Stop
+    | Wake
+    | Close
 )

@@ -31,6 +31,7 @@ from trainstate.core.model import (
     Cause,
     Checkpoint,
     Placement,
+    Resize,
     Run,
     RunStatus,
     Sync,
@@ -94,7 +95,11 @@ def _run_moved(run: Run, event: e.Event, payload: Any) -> None:
 
 def _run_running(run: Run, event: e.Event, payload: Any) -> None:
     _move_run(run, event, RunStatus.RUNNING)
-    run.error = None  # of the attempt before
+    run.scaling_time_ns = event.time_unix_nano
+    # Of the attempt before:
+    run.error = None
+    run.preempted_ranks = []
+    run.preemption_deadline_ns = None
 
 
 def _run_waiting(run: Run, event: e.Event, waiting: e.RunWaiting) -> None:
@@ -105,7 +110,9 @@ def _run_waiting(run: Run, event: e.Event, waiting: e.RunWaiting) -> None:
 
 def _run_preempting(run: Run, event: e.Event, preempting: e.RunPreempting) -> None:
     _move_run(run, event, RunStatus.PREEMPTING)
-    run.preempted_nodes = list(preempting.node_ids)
+    # A node that was to go stays one to avoid: its id never comes back.
+    run.preempted_nodes = list(dict.fromkeys([*run.preempted_nodes, *preempting.node_ids]))
+    run.preempted_ranks = list(preempting.ranks)
     named = preempting.HasField("deadline_unix_nano")
     run.preemption_deadline_ns = preempting.deadline_unix_nano if named else None
 
@@ -147,8 +154,18 @@ def _failure_decided(run: Run, event: e.Event, decided: e.FailureDecided) -> Non
         use.used = decided.used or use.used + 1
         use.total += 1
         use.reports = run.reports
+        use.time_ns = event.time_unix_nano
+    if decided.decision == e.FAILURE_DECISION_REPLACE:
+        return  # the run goes on
     run.error = own_error(decided)
     run.restart_time_ns = later(event.time_unix_nano, decided.backoff_s)
+
+
+def _scaling_decided(run: Run, event: e.Event, decided: e.ScalingDecided) -> None:
+    run.target_workers = decided.to_workers
+    run.scaling_time_ns = event.time_unix_nano
+    made = Resize(event.time_unix_nano, decided.from_workers, decided.to_workers, event.reason)
+    run.resizes.append(made)
 
 
 def _callback_failed(run: Run, event: e.Event, failed: e.CallbackFailed) -> None:
@@ -168,6 +185,7 @@ def _placement_requested(run: Run, event: e.Event, requested: e.PlacementRequest
     placement.bundles = [own(bundle) for bundle in requested.bundles]
     placement.strategy = requested.strategy
     placement.label_selectors = [own(one) for one in requested.label_selectors.selectors]
+    placement.slot = requested.slot
 
 
 def _placement_ready(run: Run, event: e.Event, ready: e.PlacementReady) -> None:
@@ -175,6 +193,11 @@ def _placement_ready(run: Run, event: e.Event, ready: e.PlacementReady) -> None:
     placement = run.placements[ready.name]
     placement.placement_group_id = ready.placement_group_id
     placement.node_ids = list(ready.node_ids)
+
+
+def _placement_changed(run: Run, event: e.Event, changed: e.PlacementChanged) -> None:
+    _placement_moved(run, event, changed)
+    run.placements[changed.name].node_ids = list(changed.node_ids)
 
 
 def _checkpoint_committed(run: Run, event: e.Event, made: e.CheckpointCommitted) -> None:
@@ -189,8 +212,7 @@ def _checkpoint_committed(run: Run, event: e.Event, made: e.CheckpointCommitted)
     )
     run.checkpoints_committed = after(made.index)
     if run.attempt is not None:
-        run.attempt.pending.pop(made.report_index, None)
-        run.attempt.committed = after(made.report_index)
+        evolve_attempt.committed(run.attempt, made)
     # Progress was saved: what failed before it no longer counts (design section 5, budgets).
     for use in run.budgets.values():
         use.used = 0
@@ -255,9 +277,11 @@ _APPLIERS: Mapping[str, Applier] = {
     "run_errored": _run_errored,
     "run_aborted": _run_aborted,
     "failure_decided": _failure_decided,
+    "scaling_decided": _scaling_decided,
     "callback_failed": _callback_failed,
     "placement_requested": _placement_requested,
     "placement_ready": _placement_ready,
+    "placement_changed": _placement_changed,
     "placement_timed_out": _placement_moved,
     "placement_released": _placement_moved,
     "checkpoint_committed": _checkpoint_committed,

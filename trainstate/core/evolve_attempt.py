@@ -9,6 +9,7 @@ from trainstate.core.applying import (
     Applier,
     after,
     known,
+    later,
     move,
     note,
     observe,
@@ -103,12 +104,14 @@ def _worker_scheduled(run: Run, event: e.Event, scheduled: e.WorkerScheduled) ->
     before = attempt.workers.get(scheduled.rank)
     worker = Worker(scheduled.rank, scheduled.generation)
     if before is not None:
-        before.end_time_ns = before.end_time_ns or event.time_unix_nano
-        attempt.replaced.append(before)
         worker.status = before.status
+        before.end_time_ns = before.end_time_ns or event.time_unix_nano
+        before.status = WorkerStatus.DEAD  # its place is taken
+        attempt.replaced.append(before)
     _move_worker(run, worker, WorkerStatus.SCHEDULING, event.reason)
     worker.placement = scheduled.placement
     worker.bundle = scheduled.bundle
+    worker.reports = worker.first_report = scheduled.first_report
     attempt.workers[scheduled.rank] = worker
 
 
@@ -126,6 +129,7 @@ def _worker_started(run: Run, event: e.Event, started: e.WorkerStarted) -> None:
     worker.log_path = started.log_path
     if started.HasField("bundle"):
         worker.bundle = started.bundle
+    worker.placement = started.placement or worker.placement
     worker.start_time_ns = event.time_unix_nano
 
 
@@ -166,21 +170,35 @@ def _report_received(run: Run, event: e.Event, report: e.ReportReceived) -> None
     if report.rank == 0 or not run.last_metrics:
         run.last_metrics = report.metrics.SerializeToString()
     attempt = _attempt_of(run, event)
-    if report.checkpoint or report.index in attempt.pending:
-        _reported_checkpoint(attempt, report)
+    group = attempt.group_of(report.rank)
+    if report.checkpoint or report.index in _keeper(attempt, group).pending:
+        _reported_checkpoint(attempt, group, report)
 
 
-def _reported_checkpoint(attempt: Attempt, report: e.ReportReceived) -> None:
-    pending = attempt.pending.get(report.index)
+def _keeper(attempt: Attempt, group: int | None) -> Attempt | ReplicaGroup:
+    """What keeps a gang's checkpoints; of a group that nobody planned, the attempt."""
+    return attempt if group not in attempt.groups else attempt.keeper(group)
+
+
+def _reported_checkpoint(attempt: Attempt, group: int | None, report: e.ReportReceived) -> None:
+    keeper = _keeper(attempt, group)
+    pending = keeper.pending.get(report.index)
     if pending is None:
-        ahead = sum(worker.reports > report.index for worker in attempt.workers.values())
+        ahead = sum(worker.reports > report.index for worker in attempt.gang(group))
         pending = PendingCheckpoint(report.index, report.checkpoint, ranks=ahead)
-        attempt.pending[report.index] = pending
+        keeper.pending[report.index] = pending
     else:
         pending.ranks += 1
-    # The metrics of a checkpoint are rank 0's, as in Ray, if it reports no earlier than the first part.
-    if pending.metrics is None or report.rank == 0:
+    # The metrics of a checkpoint are its lowest rank's, if it reports no earlier than the first part.
+    if pending.metrics is None or report.rank == (group or 0) * attempt.replica_group_size:
         pending.metrics = own(report.metrics)
+
+
+def committed(attempt: Attempt, made: e.CheckpointCommitted) -> None:
+    """A checkpoint that workers of this attempt were making is one."""
+    keeper = _keeper(attempt, made.group if made.HasField("group") else None)
+    keeper.pending.pop(made.report_index, None)
+    keeper.committed = after(made.report_index)
 
 
 def _move_group(run: Run, event: e.Event, payload: Any) -> ReplicaGroup:
@@ -194,16 +212,22 @@ def _group_failed(run: Run, event: e.Event, failed: e.ReplicaGroupFailed) -> Non
     group = _move_group(run, event, failed)
     group.cause = known(Cause, failed.cause)
     group.error = own_error(failed)
+    group.restart_time_ns = later(event.time_unix_nano, failed.backoff_s)
 
 
 def _group_replacing(run: Run, event: e.Event, replacing: e.ReplicaGroupReplacing) -> None:
-    _move_group(run, event, replacing).generation = replacing.generation
+    group = _move_group(run, event, replacing)
+    group.generation = replacing.generation
+    # What not all of its workers had reported never will be; generations are not mixed.
+    size = _attempt_of(run, event).replica_group_size
+    group.pending = {index: one for index, one in group.pending.items() if one.ranks >= size}
 
 
 def _group_replaced(run: Run, event: e.Event, replaced: e.ReplicaGroupReplaced) -> None:
     group = _move_group(run, event, replaced)
     group.replacements += 1
     group.failed_replacements = 0
+    group.error = None
 
 
 def _replacement_failed(run: Run, event: e.Event, failed: e.ReplicaGroupReplacementFailed) -> None:
@@ -211,6 +235,7 @@ def _replacement_failed(run: Run, event: e.Event, failed: e.ReplicaGroupReplacem
     group.failed_replacements += 1
     group.cause = Cause.REPLACEMENT_FAILED
     group.error = own_error(failed)
+    group.restart_time_ns = later(event.time_unix_nano, failed.backoff_s)
 
 
 APPLIERS: Mapping[str, Applier] = {

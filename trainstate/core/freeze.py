@@ -18,7 +18,7 @@ from trainstate.core import model
 from trainstate.v1 import view_pb2
 
 # Raised by one whenever a fold over the same events would give another state: old snapshots are void.
-FOLD_VERSION = 2
+FOLD_VERSION = 3
 
 _MESSAGES: Mapping[type[Any], type[Message]] = {
     model.Run: view_pb2.Run,
@@ -30,6 +30,7 @@ _MESSAGES: Mapping[type[Any], type[Message]] = {
     model.Checkpoint: view_pb2.Checkpoint,
     model.Sync: view_pb2.Sync,
     model.BudgetUse: view_pb2.BudgetUse,
+    model.Resize: view_pb2.Resize,
     model.Irregularity: view_pb2.Irregularity,
 }
 _KEYS: Mapping[type[Any], str] = {

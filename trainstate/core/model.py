@@ -158,6 +158,17 @@ class Worker:
     reports: int = 0
     start_time_ns: int = 0
     end_time_ns: int = 0
+    first_report: int = 0
+
+
+@dataclass(slots=True)
+class PendingCheckpoint:
+    """A checkpoint of which some rank has uploaded its part; `ranks` have reported its index."""
+
+    report_index: int
+    directory: str = ""
+    metrics: s.ValueMap | None = None
+    ranks: int = 0
 
 
 @dataclass(slots=True)
@@ -172,16 +183,9 @@ class ReplicaGroup:
     replacements: int = 0
     failed_replacements: int = 0
     error: s.Error | None = None
-
-
-@dataclass(slots=True)
-class PendingCheckpoint:
-    """A checkpoint of which some rank has uploaded its part; `ranks` have reported its index."""
-
-    report_index: int
-    directory: str = ""
-    metrics: s.ValueMap | None = None
-    ranks: int = 0
+    pending: dict[int, PendingCheckpoint] = field(default_factory=dict)
+    committed: int = 0
+    restart_time_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -211,6 +215,36 @@ class Attempt:
         """Its workers, by rank."""
         return [self.workers[rank] for rank in sorted(self.workers)]
 
+    def group_of(self, rank: int) -> int | None:
+        """The replica group of a rank; None without replica groups."""
+        return rank // self.replica_group_size if self.replica_group_size else None
+
+    def gang(self, group: int | None) -> list[Worker]:
+        """The workers of a replica group, by rank; of the whole attempt for None."""
+        if group is None:
+            return self.by_rank
+        first = group * self.replica_group_size
+        ranks = range(first, min(first + self.replica_group_size, self.num_workers))
+        return [self.workers[rank] for rank in ranks if rank in self.workers]
+
+    def gang_size(self, group: int | None) -> int:
+        """How many workers `gang` has when all are there."""
+        return self.num_workers if group is None else self.replica_group_size
+
+    def keeper(self, group: int | None) -> Attempt | ReplicaGroup:
+        """What keeps the checkpoints that these workers make together."""
+        return self if group is None else self.groups[group]
+
+    @property
+    def sharing(self) -> list[int | None]:
+        """What makes checkpoints of its own: every replica group, or the attempt as a whole."""
+        return list(self.groups) if self.replica_group_size else [None]
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether a checkpoint is on its way."""
+        return any(self.keeper(group).pending for group in self.sharing)
+
 
 @dataclass(slots=True)
 class Placement:
@@ -225,6 +259,11 @@ class Placement:
     status_reason: str = ""
     node_ids: list[str] = field(default_factory=list)
     label_selectors: list[s.LabelSelector] = field(default_factory=list)
+    slot: int = 0
+
+    def node_of(self, bundle: int) -> str:
+        """The node of a bundle; "" for one that has none."""
+        return self.node_ids[bundle] if bundle < len(self.node_ids) else ""
 
 
 @dataclass(slots=True)
@@ -260,6 +299,17 @@ class BudgetUse:
     used: int = 0
     total: int = 0
     reports: int = 0
+    time_ns: int = 0
+
+
+@dataclass(slots=True)
+class Resize:
+    """A decision on how many workers to train with; from 0, the first."""
+
+    time_ns: int
+    from_workers: int = 0
+    to_workers: int = 0
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -317,6 +367,10 @@ class Run:
     worker_panels: list[s.Panel] = field(default_factory=list)
     next_status: RunStatus = RunStatus.UNSPECIFIED
     restart_time_ns: int = 0
+    target_workers: int = 0
+    scaling_time_ns: int = 0
+    preempted_ranks: list[int] = field(default_factory=list)
+    resizes: list[Resize] = field(default_factory=list)
 
     @property
     def attempt(self) -> Attempt | None:

@@ -36,8 +36,11 @@ class Woke:
 
 
 @dataclass(frozen=True)
-class Placed:
-    """A placement group is reserved; `node_ids` has the node of each of its bundles."""
+class Reserved:
+    """A placement group that is reserved, as it is now.
+
+    `node_ids` has the node of each of its bundles, in hex; "" for a bundle whose node is gone.
+    """
 
     name: str
     placement_group_id: bytes
@@ -45,10 +48,16 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Short:
-    """A placement group is not reserved yet: the cluster has room for `have` of `need` workers now."""
+class Placed:
+    """What of the run's placement groups is reserved now."""
 
-    name: str
+    groups: tuple[Reserved, ...]
+
+
+@dataclass(frozen=True)
+class Short:
+    """Not enough is reserved yet: there is room for `have` of the `need` workers now."""
+
     have: int
     need: int
     text: str
@@ -56,16 +65,35 @@ class Short:
 
 @dataclass(frozen=True)
 class NotPlaced:
-    """A placement group was not reserved in time."""
+    """The placement groups were not reserved in time."""
 
-    name: str
     timeout_s: float
     text: str
 
 
 @dataclass(frozen=True)
+class Released:
+    """These placement groups are given back."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Preempted:
+    """Nodes, or workers of the attempt by rank, are about to be taken away.
+
+    `deadline_ns` is when, in ns since the Unix epoch; None if nobody said.
+    """
+
+    attempt_id: str
+    node_ids: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = ()
+    deadline_ns: int | None = None
+
+
+@dataclass(frozen=True)
 class WorkerFacts:
-    """A worker process that is up. `bundle` is where it was asked for."""
+    """A worker process that is up. `placement` and `bundle` are where it was asked for."""
 
     bundle: int
     generation: int
@@ -75,31 +103,38 @@ class WorkerFacts:
     pid: int
     accelerator_ids: tuple[str, ...] = ()
     log_path: str = ""
+    placement: str = ""
 
 
 @dataclass(frozen=True)
 class GangUp:
-    """Every worker that was to be started is up."""
+    """Every worker that was to be started is up: of the attempt, or of one of its replica groups."""
 
     attempt_id: str
     workers: tuple[WorkerFacts, ...]
+    group: int | None = None
+    generation: int = 0
 
 
 @dataclass(frozen=True)
 class StartFailed:
-    """The workers of an attempt could not be started, or not be made ready for training."""
+    """Workers could not be started, or not be made ready for training: all, or those of a group."""
 
     attempt_id: str
     cause: Cause
     error: s.Error
+    group: int | None = None
+    generation: int = 0
 
 
 @dataclass(frozen=True)
 class Ready:
-    """The workers of an attempt are set up: training may begin."""
+    """Workers are set up, all or those of a replica group: training may begin."""
 
     attempt_id: str
     versions: tuple[s.Version, ...] = ()
+    group: int | None = None
+    generation: int = 0
 
 
 @dataclass(frozen=True)
@@ -140,6 +175,7 @@ class Published:
     attempt_id: str
     report_index: int
     size_bytes: int = 0
+    group: int | None = None
 
 
 @dataclass(frozen=True)
@@ -152,7 +188,7 @@ class Deleted:
 
 @dataclass(frozen=True)
 class Cleared:
-    """No worker and no placement group of an attempt is left."""
+    """No worker of an attempt is left."""
 
     attempt_id: str
 
@@ -193,6 +229,8 @@ Observation: TypeAlias = (
     | Placed
     | Short
     | NotPlaced
+    | Released
+    | Preempted
     | GangUp
     | StartFailed
     | Ready

@@ -32,7 +32,9 @@ _RUN_ENDS = {_R.ERRORED, _R.ABORTED}
 RUN: Mapping[RunStatus, frozenset[RunStatus]] = {
     _R.UNSPECIFIED: frozenset({_R.INITIALIZING}),
     _R.INITIALIZING: frozenset({_R.SCHEDULING, _R.WAITING, _R.SHUTTING_DOWN} | _RUN_ENDS),
-    _R.SCHEDULING: frozenset({_R.RUNNING, _R.WAITING, _R.RESTARTING, _R.SHUTTING_DOWN} | _RUN_ENDS),
+    _R.SCHEDULING: frozenset(
+        {_R.RUNNING, _R.WAITING, _R.PREEMPTING, _R.RESTARTING, _R.SHUTTING_DOWN} | _RUN_ENDS
+    ),
     _R.WAITING: frozenset({_R.WAITING, _R.SCHEDULING, _R.RESTARTING, _R.SHUTTING_DOWN} | _RUN_ENDS),
     _R.RUNNING: frozenset(
         {_R.PREEMPTING, _R.RESTARTING, _R.RESIZING, _R.SHUTTING_DOWN, _R.FINISHED} | _RUN_ENDS
@@ -78,8 +80,9 @@ REPLICA_GROUP: Mapping[ReplicaGroupStatus, frozenset[ReplicaGroupStatus]] = {
 PLACEMENT: Mapping[PlacementStatus, frozenset[PlacementStatus]] = {
     _P.UNSPECIFIED: frozenset({_P.REQUESTED}),
     _P.REQUESTED: frozenset({_P.READY, _P.TIMED_OUT, _P.RELEASED}),
-    _P.READY: frozenset({_P.RELEASED}),
-    _P.TIMED_OUT: frozenset({_P.RELEASED}),
+    _P.READY: frozenset({_P.READY, _P.TIMED_OUT, _P.RELEASED}),
+    # It stays requested, and so keeps its place in the cluster's queue.
+    _P.TIMED_OUT: frozenset({_P.READY, _P.TIMED_OUT, _P.RELEASED}),
     _P.RELEASED: frozenset(),
 }
 
@@ -116,6 +119,7 @@ TARGETS: Mapping[str, Status] = {
     "placement_requested": _P.REQUESTED,
     "placement_ready": _P.READY,
     "placement_timed_out": _P.TIMED_OUT,
+    "placement_changed": _P.READY,
     "placement_released": _P.RELEASED,
     "worker_scheduled": _W.SCHEDULING,
     "worker_started": _W.RUNNING,

@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 from trainstate.core import Run, RunStatus
 from trainstate.core.decide import decide
-from trainstate.core.effects import Stop
-from trainstate.core.observations import Abort, Cleared, Closed, Observation
+from trainstate.core.effects import Release, Stop
+from trainstate.core.observations import Abort, Cleared, Closed, Observation, Released
 from trainstate.core.plan import plan
 from trainstate.store import Store
 from trainstate.v1 import view_pb2 as v
 
-# Makes the workers and placement groups of an attempt go away, and returns when they are gone.
-Clear = Callable[[Run, str], object]
+# Makes what an effect names go away, workers or placement groups, and returns when it is gone.
+Clear = Callable[[Run, Stop | Release], object]
 
 
 def is_open(summary: v.RunSummary) -> bool:
@@ -34,12 +34,18 @@ def end_run(store: Store, run_id: str, writer: str, why: Abort, clear: Clear) ->
     """
     hand = _Hand(store, run_id, writer)
     hand.observe(why)
-    while stops := [effect for effect in plan(hand.run) if isinstance(effect, Stop)]:
-        for stop in stops:
-            clear(hand.run, stop.attempt_id)
-            hand.observe(Cleared(stop.attempt_id))
+    while due := [one for one in plan(hand.run) if isinstance(one, Stop | Release)]:
+        for effect in due:
+            clear(hand.run, effect)
+            hand.observe(_done(effect))
     # What the plan may still want, deleting checkpoints, needs the storage, which only a controller has.
     hand.observe(Closed())
+
+
+def _done(effect: Stop | Release) -> Observation:
+    if isinstance(effect, Stop):
+        return Cleared(effect.attempt_id)
+    return Released(effect.names)
 
 
 class _Hand:

@@ -13,6 +13,11 @@ def controller_name(run_id: str) -> str:
     return f"controller/{run_id}"
 
 
+def worker_place(placement: str, bundle: int) -> str:
+    """Where a worker runs, as a part of its name: its bundle, and of which placement group."""
+    return f"{placement.rpartition('/')[2]}.{bundle}"
+
+
 def attempt_name(run_id: str, attempt_id: str) -> str:
-    """The placement group of an attempt; what belongs to the attempt begins with this and `/`."""
+    """What the names of an attempt's workers and companions begin with, and then `/`."""
     return f"{run_id}/{attempt_id}"

@@ -16,6 +16,7 @@ import ray
 from ray.exceptions import ActorDiedError, RayError
 
 from trainstate.core import Cause, Run
+from trainstate.core.effects import Release, Stop
 from trainstate.core.observations import Abort
 from trainstate.errors import Fenced
 from trainstate.state import removal
@@ -88,8 +89,8 @@ async def _is_gone(controller: str) -> bool:
     return False
 
 
-def _clear(run: Run, attempt_id: str) -> None:
-    while removal.remove_now(run, attempt_id):
+def _clear(run: Run, effect: Stop | Release) -> None:
+    while removal.remove_now(run.run_id, effect):
         time.sleep(_PAUSE_MAX_S)  # it has waited already; what is still there is struck again
 
 

@@ -62,5 +62,5 @@ def lost(journals: Path) -> Iterator[Path]:
             continue  # no journal, or one that cannot even be asked
 
 
-def _nothing_left(run: object, attempt_id: str) -> None:
+def _nothing_left(run: object, effect: object) -> None:
     """The cluster has taken the workers and the placement groups with it."""

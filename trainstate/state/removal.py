@@ -1,13 +1,14 @@
-"""Making the workers, the data host and the placement groups of an attempt go away.
+"""Making the workers of an attempt, and the placement groups of a run, go away.
 
-Everything that belongs to an attempt has a name that begins with the attempt's, so it is found by its
-name in the cluster's own lists: also what was started and never recorded. Called again it does what is
+Every actor that belongs to an attempt has a name that begins with the attempt's, so it is found by its
+name in the cluster's own list: also what was started and never recorded. Called again it does what is
 left to do.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Collection
 
@@ -16,32 +17,30 @@ from ray._raylet import PlacementGroupID
 from ray.util import list_named_actors, placement_group_table
 from ray.util.placement_group import PlacementGroup, remove_placement_group
 
-from trainstate.core import Run
+from trainstate.core.effects import Release, Stop
 from trainstate.state.names import NAMESPACE, attempt_name
 
 WAIT_S = 10.0
 _PAUSE_FIRST_S, _PAUSE_MAX_S = 0.01, 0.25
 
 
-async def remove(run: Run, attempt_id: str) -> Collection[str]:
+async def remove(run_id: str, effect: Stop | Release) -> Collection[str]:
     """`remove_now` for who must not block. Returns the names of what is still there; normally none."""
-    return await asyncio.to_thread(remove_now, run, attempt_id)
+    return await asyncio.to_thread(remove_now, run_id, effect)
 
 
-def remove_now(run: Run, attempt_id: str, wait_s: float = WAIT_S) -> Collection[str]:
-    """Kills the actors of an attempt, removes its placement groups, and waits until they are gone.
+def remove_now(run_id: str, effect: Stop | Release, wait_s: float = WAIT_S) -> Collection[str]:
+    """Kills the actors, or removes the placement groups, of a run, and waits until they are gone.
 
     Returns the names of what is still there after `wait_s`; normally none.
     """
-    groups = {
-        placement.name
-        for placement in run.placements.values()
-        if placement.attempt_id == attempt_id
-    }
-    groups.add(attempt_name(run.run_id, attempt_id))
+    if isinstance(effect, Release):
+        strike = functools.partial(_remove_groups, effect.names)
+    else:
+        strike = functools.partial(_kill_all, f"{attempt_name(run_id, effect.attempt_id)}/")
     deadline = time.monotonic() + wait_s
     pause_s = _PAUSE_FIRST_S
-    while left := _strike(attempt_name(run.run_id, attempt_id), groups):
+    while left := strike():
         if time.monotonic() >= deadline:
             break
         time.sleep(pause_s)
@@ -49,16 +48,22 @@ def remove_now(run: Run, attempt_id: str, wait_s: float = WAIT_S) -> Collection[
     return left
 
 
-def _strike(attempt: str, groups: Collection[str]) -> list[str]:
-    """Removes what is there now; the names of what there was."""
+def remove_leftovers(run_id: str, attempt_ids: Collection[str]) -> None:
+    """Kills what is left of attempts that are over: normally nothing. Does not wait."""
+    if attempt_ids:
+        _kill_all(*(f"{attempt_name(run_id, one)}/" for one in attempt_ids))
+
+
+def _kill_all(*prefixes: str) -> list[str]:
+    """Kills what there is now; the names of what there was."""
     actors = [
         one["name"]
         for one in list_named_actors(all_namespaces=True)
-        if one["namespace"] == NAMESPACE and one["name"].startswith(f"{attempt}/")
+        if one["namespace"] == NAMESPACE and one["name"].startswith(prefixes)
     ]
     for name in actors:
         _kill(name)
-    return actors + _remove_groups(attempt, groups)
+    return actors
 
 
 def _kill(name: str) -> None:
@@ -68,12 +73,11 @@ def _kill(name: str) -> None:
         return  # it went by itself after the list was made
 
 
-def _remove_groups(attempt: str, groups: Collection[str]) -> list[str]:
+def _remove_groups(names: Collection[str]) -> list[str]:
     """Groups are found in the table of all namespaces: a detached one belongs to its first driver's."""
     found = []
     for group_id, group in placement_group_table().items():
-        name = group["name"]
-        if group["state"] != "REMOVED" and (name in groups or name.startswith(f"{attempt}/")):
+        if group["name"] in names and group["state"] != "REMOVED":
             remove_placement_group(PlacementGroup(PlacementGroupID.from_hex(group_id)))
-            found.append(name)
+            found.append(group["name"])
     return found

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 from trainstate.controller.session import CheckpointUploadMode
 from trainstate.train.callbacks import UserCallback
 from trainstate.train.config import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
-from trainstate.train.context import TrainContext, get_context
+from trainstate.train.context import (
+    PreemptionInfo,
+    TrainContext,
+    get_context,
+    get_preemption_info,
+)
 from trainstate.train.exceptions import ControllerError, TrainingFailedError, WorkerGroupError
 from trainstate.train.reporting import (
     CheckpointConsistencyMode,
@@ -44,6 +49,7 @@ __all__ = [
     "DataConfig",
     "DataParallelTrainer",
     "FailureConfig",
+    "PreemptionInfo",
     "ReportedCheckpoint",
     "ReportedCheckpointStatus",
     "Result",
@@ -58,6 +64,7 @@ __all__ = [
     "get_checkpoint",
     "get_context",
     "get_dataset_shard",
+    "get_preemption_info",
     "report",
 ]
 
@@ -72,11 +79,9 @@ _SUBMODULES = ("collective", "torch")
 # Names of ray.train that somebody may look for here, and what to do without them.
 _WITHOUT = {
     "LoggingConfig": "trainstate logs nothing; `trainstate tail` shows what happens",
-    "PreemptionInfo": "preempted nodes are not announced to training functions yet",
     "SyncConfig": "checkpoints are uploaded where they are reported",
     "ValidationConfig": "validate in your training function",
     "ValidationTaskConfig": "validate in your training function",
-    "get_preemption_info": "preempted nodes are not announced to training functions yet",
 }
 
 

@@ -157,7 +157,7 @@ class FailureConfig:
     checkpoint), sets the counts back to zero. The first restart follows at once, the second after
     `backoff_first_s` seconds, then twice as long each time, up to `backoff_max_s`. A worker that makes
     no report for `report_timeout_s` seconds is taken to hang (None: never). A replica group that fails
-    `max_replacements` replacements has the whole group restarted.
+    `max_replacements` replacements has all workers started anew.
     """
 
     max_failures: int = 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from trainstate.controller.session import Session, current
 from trainstate.controller.storage import Storage
@@ -58,6 +59,14 @@ class TrainContext:
         """The attempt's id in the journal; new with every start of the whole group."""
         return self._session.info.attempt_id
 
+    def get_replica_group(self) -> int | None:
+        """Which replica group this worker is of, from 0; None without replica groups."""
+        return self._session.info.replica_group
+
+    def get_replica_groups(self) -> int:
+        """How many replica groups there are."""
+        return self._session.info.replica_groups
+
     def get_generation(self) -> int:
         """How often this rank was replaced in this attempt."""
         return self._session.info.generation
@@ -66,6 +75,41 @@ class TrainContext:
         if name in _GONE:
             raise AttributeError(f"{name}() is of Ray Tune; instead: {_GONE[name]}")
         raise AttributeError(f"TrainContext has no {name}")
+
+
+@dataclass(frozen=True)
+class PreemptionInfo:
+    """Nodes that are about to be taken away; the fields of Ray's.
+
+    `deadline_ms` is when, in ms since the Unix epoch, None if nobody said; `preempted_node_to_ranks` has
+    the world ranks on each node, by node id in hex.
+    """
+
+    deadline_ms: int | None
+    preempted_node_to_ranks: Mapping[str, Sequence[int]]
+
+    @property
+    def preempted_node_ids(self) -> list[str]:
+        """The nodes, sorted."""
+        return sorted(self.preempted_node_to_ranks)
+
+    @property
+    def preempted_ranks(self) -> list[int]:
+        """The world ranks on them, sorted."""
+        return sorted(rank for ranks in self.preempted_node_to_ranks.values() for rank in ranks)
+
+
+def get_preemption_info() -> PreemptionInfo | None:
+    """What is about to be taken away from the run, if anything is: a good moment for a checkpoint.
+
+    The run restarts without it as soon as a checkpoint is committed after that, else at the deadline and
+    `FailureConfig.preemption_grace_s`. Raises RuntimeError outside of a training function.
+    """
+    found = current().preemption()
+    if found is None:
+        return None
+    deadline_ms = None if found.deadline_ns is None else found.deadline_ns // 10**6
+    return PreemptionInfo(deadline_ms, {node: list(of) for node, of in found.node_ranks.items()})
 
 
 def get_context() -> TrainContext:

@@ -152,7 +152,8 @@ class LocalRun:
         self._store.append(self.job.run_id, self._incarnation, self.run.run_seq, events)
 
     def _start(self, effect: Effect, again: bool) -> Callable[[], None]:
-        self._due.append(effect)
+        if not isinstance(effect, effects.Watch):  # this process is the only node
+            self._due.append(effect)
         return lambda: self._due.remove(effect) if effect in self._due else None
 
     def _act(self, effect: Effect) -> o.Observation:
@@ -160,11 +161,17 @@ class LocalRun:
         return act(self, effect)
 
     def _place(self, effect: effects.Place) -> o.Observation:
-        bundles = len(self.run.placements[effect.name].bundles)
-        return o.Placed(effect.name, b"", (_ONE_NODE,) * bundles)
+        asked = self.run.placements.values()
+        here = (o.Reserved(one.name, b"", (_ONE_NODE,) * len(one.bundles)) for one in asked)
+        return o.Placed(tuple(here))
+
+    def _release(self, effect: effects.Release) -> o.Observation:
+        return o.Released(effect.names)
 
     def _start_gang(self, effect: effects.StartGang) -> o.Observation:
-        here = o.WorkerFacts(0, 0, b"", b"", "127.0.0.1", os.getpid())
+        assert self.run.attempt is not None
+        placement = self.run.attempt.workers[0].placement
+        here = o.WorkerFacts(0, 0, b"", b"", "127.0.0.1", os.getpid(), placement=placement)
         return o.GangUp(effect.attempt_id, (here,))
 
     def _set_up(self, effect: effects.SetUp) -> o.Observation:
@@ -193,7 +200,7 @@ class LocalRun:
     def _publish(self, effect: effects.Publish) -> o.Observation:
         attempt = self.run.attempt
         assert attempt is not None
-        size_bytes = self.job.storage.publish(self.run, complete(attempt))
+        size_bytes = self.job.storage.publish(self.run, complete(attempt, effect.group))
         return o.Published(effect.attempt_id, effect.report_index, size_bytes)
 
     def _delete(self, effect: effects.DeleteCheckpoint) -> o.Observation:
@@ -218,6 +225,7 @@ class LocalRun:
 _OF_CHECKPOINTS = (effects.Publish, effects.DeleteCheckpoint)
 _ACTS: Mapping[type[Effect], Callable[[LocalRun, Any], o.Observation]] = {
     effects.Place: LocalRun._place,
+    effects.Release: LocalRun._release,
     effects.StartGang: LocalRun._start_gang,
     effects.SetUp: LocalRun._set_up,
     effects.Train: LocalRun._train,

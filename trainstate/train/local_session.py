@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from trainstate.controller.hooks import UserCallback
-from trainstate.controller.session import CheckpointUploadMode, SessionInfo, stored
+from trainstate.controller.session import CheckpointUploadMode, Preemption, SessionInfo, stored
 from trainstate.controller.storage import Storage
 from trainstate.core import Run
 from trainstate.core import observations as o
@@ -46,6 +46,8 @@ class LocalSession:
             local_world_size=1,
             node_rank=0,
             generation=0,
+            gang_rank=0,
+            gang_size=1,
         )
         self._world = world
         self._reports = 0
@@ -97,6 +99,10 @@ class LocalSession:
             (self.storage.checkpoint(one.directory), from_map(one.metrics or s.ValueMap()))
             for one in kept
         ]
+
+    def preemption(self) -> Preemption | None:
+        """Nobody says anything of this process being taken away."""
+        return None
 
     def dataset_shard(self, name: str) -> Any:
         """The whole dataset. Raises KeyError if there is none of that name."""

@@ -42,12 +42,17 @@ def settings_of(
     data_config: Any,
     environ: Mapping[str, str] = os.environ,
 ) -> s.RunSettings:
-    """The settings of a run, sanitised. Raises UsageError for a limit in `environ` that is none."""
+    """The settings of a run, sanitised.
+
+    Raises UsageError for a limit in `environ` that is none, ValueError for a number of workers that does
+    not make whole replica groups.
+    """
     failure = adopt(FailureConfig, run_config.failure_config)
+    group = _replica_group_size(backend_config, scaling_config)
     return s.RunSettings(
         train_loop_config=None if train_loop_config is None else sanitised_map(train_loop_config),
         backend_config=_backend(backend_config),
-        scaling_config=_scaling(scaling_config),
+        scaling_config=_scaling(scaling_config, group),
         datasets=sorted(datasets),
         data_config=_data(data_config),
         run_config=_run(run_config, failure),
@@ -98,12 +103,26 @@ def _backend(config: BackendConfig) -> s.BackendConfig:
     return s.BackendConfig(framework=framework, config=sanitised_map(config.to_dict()))
 
 
-def _scaling(config: ScalingConfig) -> s.ScalingConfig:
+def _replica_group_size(backend: BackendConfig, scaling: ScalingConfig) -> int | None:
+    """Workers per replica group; None for a backend that has none, and for training in this process."""
+    if not backend.backend_cls.has_replica_groups or scaling.max_workers == 0:
+        return None
+    size = backend.replica_group_size
+    if size < 1 or scaling.min_workers % size or scaling.max_workers % size:
+        raise ValueError(
+            f"ScalingConfig(num_workers={scaling.num_workers!r}) is not of whole replica groups of "
+            f"{size}: {type(backend).__name__}(replica_group_size) must divide it"
+        )
+    return size
+
+
+def _scaling(config: ScalingConfig, replica_group_size: int | None) -> s.ScalingConfig:
     made = s.ScalingConfig(
         use_gpu=config.use_gpu,
         resources_per_worker=_resources(config.worker_resources()),
         placement_strategy=config.placement_strategy,
         accelerator_type=config.accelerator_type,
+        replica_group_size=replica_group_size,
     )
     if config.elasticity_enabled:
         workers = s.WorkerRange(min=config.min_workers, max=config.max_workers)

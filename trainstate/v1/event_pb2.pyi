@@ -36,7 +36,7 @@ class Batch(_message.Message):
     def __init__(self, events: _Optional[_Iterable[_Union[Event, _Mapping]]] = ...) -> None: ...
 
 class Event(_message.Message):
-    __slots__ = ("run_id", "run_seq", "time_unix_nano", "attempt_id", "incarnation", "reason", "run_opened", "run_created", "controller_started", "framework_versions_recorded", "run_scheduling", "run_waiting", "run_running", "run_preempting", "run_restarting", "run_resizing", "run_shutting_down", "run_finished", "run_errored", "run_aborted", "scaling_decided", "failure_decided", "callback_failed", "attempt_planned", "attempt_started", "attempt_ended", "placement_requested", "placement_ready", "placement_timed_out", "placement_released", "worker_scheduled", "worker_started", "worker_failing", "worker_completed", "worker_died", "replica_group_failed", "replica_group_replacing", "replica_group_replaced", "replica_group_replacement_failed", "report_received", "checkpoint_committed", "checkpoint_deleted", "sync_started", "sync_succeeded", "sync_failed", "sync_skipped", "line_imported", "foreign_status_observed")
+    __slots__ = ("run_id", "run_seq", "time_unix_nano", "attempt_id", "incarnation", "reason", "run_opened", "run_created", "controller_started", "framework_versions_recorded", "run_scheduling", "run_waiting", "run_running", "run_preempting", "run_restarting", "run_resizing", "run_shutting_down", "run_finished", "run_errored", "run_aborted", "scaling_decided", "failure_decided", "callback_failed", "attempt_planned", "attempt_started", "attempt_ended", "placement_requested", "placement_ready", "placement_timed_out", "placement_released", "placement_changed", "worker_scheduled", "worker_started", "worker_failing", "worker_completed", "worker_died", "replica_group_failed", "replica_group_replacing", "replica_group_replaced", "replica_group_replacement_failed", "report_received", "checkpoint_committed", "checkpoint_deleted", "sync_started", "sync_succeeded", "sync_failed", "sync_skipped", "line_imported", "foreign_status_observed")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_SEQ_FIELD_NUMBER: _ClassVar[int]
     TIME_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +67,7 @@ class Event(_message.Message):
     PLACEMENT_READY_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_TIMED_OUT_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_RELEASED_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_CHANGED_FIELD_NUMBER: _ClassVar[int]
     WORKER_SCHEDULED_FIELD_NUMBER: _ClassVar[int]
     WORKER_STARTED_FIELD_NUMBER: _ClassVar[int]
     WORKER_FAILING_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +116,7 @@ class Event(_message.Message):
     placement_ready: PlacementReady
     placement_timed_out: PlacementTimedOut
     placement_released: PlacementReleased
+    placement_changed: PlacementChanged
     worker_scheduled: WorkerScheduled
     worker_started: WorkerStarted
     worker_failing: WorkerFailing
@@ -133,7 +135,7 @@ class Event(_message.Message):
     sync_skipped: SyncSkipped
     line_imported: LineImported
     foreign_status_observed: ForeignStatusObserved
-    def __init__(self, run_id: _Optional[str] = ..., run_seq: _Optional[int] = ..., time_unix_nano: _Optional[int] = ..., attempt_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., reason: _Optional[str] = ..., run_opened: _Optional[_Union[RunOpened, _Mapping]] = ..., run_created: _Optional[_Union[RunCreated, _Mapping]] = ..., controller_started: _Optional[_Union[ControllerStarted, _Mapping]] = ..., framework_versions_recorded: _Optional[_Union[FrameworkVersionsRecorded, _Mapping]] = ..., run_scheduling: _Optional[_Union[RunScheduling, _Mapping]] = ..., run_waiting: _Optional[_Union[RunWaiting, _Mapping]] = ..., run_running: _Optional[_Union[RunRunning, _Mapping]] = ..., run_preempting: _Optional[_Union[RunPreempting, _Mapping]] = ..., run_restarting: _Optional[_Union[RunRestarting, _Mapping]] = ..., run_resizing: _Optional[_Union[RunResizing, _Mapping]] = ..., run_shutting_down: _Optional[_Union[RunShuttingDown, _Mapping]] = ..., run_finished: _Optional[_Union[RunFinished, _Mapping]] = ..., run_errored: _Optional[_Union[RunErrored, _Mapping]] = ..., run_aborted: _Optional[_Union[RunAborted, _Mapping]] = ..., scaling_decided: _Optional[_Union[ScalingDecided, _Mapping]] = ..., failure_decided: _Optional[_Union[FailureDecided, _Mapping]] = ..., callback_failed: _Optional[_Union[CallbackFailed, _Mapping]] = ..., attempt_planned: _Optional[_Union[AttemptPlanned, _Mapping]] = ..., attempt_started: _Optional[_Union[AttemptStarted, _Mapping]] = ..., attempt_ended: _Optional[_Union[AttemptEnded, _Mapping]] = ..., placement_requested: _Optional[_Union[PlacementRequested, _Mapping]] = ..., placement_ready: _Optional[_Union[PlacementReady, _Mapping]] = ..., placement_timed_out: _Optional[_Union[PlacementTimedOut, _Mapping]] = ..., placement_released: _Optional[_Union[PlacementReleased, _Mapping]] = ..., worker_scheduled: _Optional[_Union[WorkerScheduled, _Mapping]] = ..., worker_started: _Optional[_Union[WorkerStarted, _Mapping]] = ..., worker_failing: _Optional[_Union[WorkerFailing, _Mapping]] = ..., worker_completed: _Optional[_Union[WorkerCompleted, _Mapping]] = ..., worker_died: _Optional[_Union[WorkerDied, _Mapping]] = ..., replica_group_failed: _Optional[_Union[ReplicaGroupFailed, _Mapping]] = ..., replica_group_replacing: _Optional[_Union[ReplicaGroupReplacing, _Mapping]] = ..., replica_group_replaced: _Optional[_Union[ReplicaGroupReplaced, _Mapping]] = ..., replica_group_replacement_failed: _Optional[_Union[ReplicaGroupReplacementFailed, _Mapping]] = ..., report_received: _Optional[_Union[ReportReceived, _Mapping]] = ..., checkpoint_committed: _Optional[_Union[CheckpointCommitted, _Mapping]] = ..., checkpoint_deleted: _Optional[_Union[CheckpointDeleted, _Mapping]] = ..., sync_started: _Optional[_Union[SyncStarted, _Mapping]] = ..., sync_succeeded: _Optional[_Union[SyncSucceeded, _Mapping]] = ..., sync_failed: _Optional[_Union[SyncFailed, _Mapping]] = ..., sync_skipped: _Optional[_Union[SyncSkipped, _Mapping]] = ..., line_imported: _Optional[_Union[LineImported, _Mapping]] = ..., foreign_status_observed: _Optional[_Union[ForeignStatusObserved, _Mapping]] = ...) -> None: ...
+    def __init__(self, run_id: _Optional[str] = ..., run_seq: _Optional[int] = ..., time_unix_nano: _Optional[int] = ..., attempt_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., reason: _Optional[str] = ..., run_opened: _Optional[_Union[RunOpened, _Mapping]] = ..., run_created: _Optional[_Union[RunCreated, _Mapping]] = ..., controller_started: _Optional[_Union[ControllerStarted, _Mapping]] = ..., framework_versions_recorded: _Optional[_Union[FrameworkVersionsRecorded, _Mapping]] = ..., run_scheduling: _Optional[_Union[RunScheduling, _Mapping]] = ..., run_waiting: _Optional[_Union[RunWaiting, _Mapping]] = ..., run_running: _Optional[_Union[RunRunning, _Mapping]] = ..., run_preempting: _Optional[_Union[RunPreempting, _Mapping]] = ..., run_restarting: _Optional[_Union[RunRestarting, _Mapping]] = ..., run_resizing: _Optional[_Union[RunResizing, _Mapping]] = ..., run_shutting_down: _Optional[_Union[RunShuttingDown, _Mapping]] = ..., run_finished: _Optional[_Union[RunFinished, _Mapping]] = ..., run_errored: _Optional[_Union[RunErrored, _Mapping]] = ..., run_aborted: _Optional[_Union[RunAborted, _Mapping]] = ..., scaling_decided: _Optional[_Union[ScalingDecided, _Mapping]] = ..., failure_decided: _Optional[_Union[FailureDecided, _Mapping]] = ..., callback_failed: _Optional[_Union[CallbackFailed, _Mapping]] = ..., attempt_planned: _Optional[_Union[AttemptPlanned, _Mapping]] = ..., attempt_started: _Optional[_Union[AttemptStarted, _Mapping]] = ..., attempt_ended: _Optional[_Union[AttemptEnded, _Mapping]] = ..., placement_requested: _Optional[_Union[PlacementRequested, _Mapping]] = ..., placement_ready: _Optional[_Union[PlacementReady, _Mapping]] = ..., placement_timed_out: _Optional[_Union[PlacementTimedOut, _Mapping]] = ..., placement_released: _Optional[_Union[PlacementReleased, _Mapping]] = ..., placement_changed: _Optional[_Union[PlacementChanged, _Mapping]] = ..., worker_scheduled: _Optional[_Union[WorkerScheduled, _Mapping]] = ..., worker_started: _Optional[_Union[WorkerStarted, _Mapping]] = ..., worker_failing: _Optional[_Union[WorkerFailing, _Mapping]] = ..., worker_completed: _Optional[_Union[WorkerCompleted, _Mapping]] = ..., worker_died: _Optional[_Union[WorkerDied, _Mapping]] = ..., replica_group_failed: _Optional[_Union[ReplicaGroupFailed, _Mapping]] = ..., replica_group_replacing: _Optional[_Union[ReplicaGroupReplacing, _Mapping]] = ..., replica_group_replaced: _Optional[_Union[ReplicaGroupReplaced, _Mapping]] = ..., replica_group_replacement_failed: _Optional[_Union[ReplicaGroupReplacementFailed, _Mapping]] = ..., report_received: _Optional[_Union[ReportReceived, _Mapping]] = ..., checkpoint_committed: _Optional[_Union[CheckpointCommitted, _Mapping]] = ..., checkpoint_deleted: _Optional[_Union[CheckpointDeleted, _Mapping]] = ..., sync_started: _Optional[_Union[SyncStarted, _Mapping]] = ..., sync_succeeded: _Optional[_Union[SyncSucceeded, _Mapping]] = ..., sync_failed: _Optional[_Union[SyncFailed, _Mapping]] = ..., sync_skipped: _Optional[_Union[SyncSkipped, _Mapping]] = ..., line_imported: _Optional[_Union[LineImported, _Mapping]] = ..., foreign_status_observed: _Optional[_Union[ForeignStatusObserved, _Mapping]] = ...) -> None: ...
 
 class RunOpened(_message.Message):
     __slots__ = ("writer", "foreign")
@@ -206,12 +208,14 @@ class RunRunning(_message.Message):
     def __init__(self) -> None: ...
 
 class RunPreempting(_message.Message):
-    __slots__ = ("node_ids", "deadline_unix_nano")
+    __slots__ = ("node_ids", "deadline_unix_nano", "ranks")
     NODE_IDS_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
     node_ids: _containers.RepeatedScalarFieldContainer[str]
     deadline_unix_nano: int
-    def __init__(self, node_ids: _Optional[_Iterable[str]] = ..., deadline_unix_nano: _Optional[int] = ...) -> None: ...
+    ranks: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, node_ids: _Optional[_Iterable[str]] = ..., deadline_unix_nano: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class RunRestarting(_message.Message):
     __slots__ = ("cause",)
@@ -330,16 +334,18 @@ class AttemptEnded(_message.Message):
     def __init__(self, status: _Optional[_Union[_state_pb2.AttemptStatus, str]] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., end_time_ns: _Optional[int] = ...) -> None: ...
 
 class PlacementRequested(_message.Message):
-    __slots__ = ("name", "bundles", "strategy", "label_selectors")
+    __slots__ = ("name", "bundles", "strategy", "label_selectors", "slot")
     NAME_FIELD_NUMBER: _ClassVar[int]
     BUNDLES_FIELD_NUMBER: _ClassVar[int]
     STRATEGY_FIELD_NUMBER: _ClassVar[int]
     LABEL_SELECTORS_FIELD_NUMBER: _ClassVar[int]
+    SLOT_FIELD_NUMBER: _ClassVar[int]
     name: str
     bundles: _containers.RepeatedCompositeFieldContainer[_state_pb2.ResourceSet]
     strategy: str
     label_selectors: _state_pb2.LabelSelectorList
-    def __init__(self, name: _Optional[str] = ..., bundles: _Optional[_Iterable[_Union[_state_pb2.ResourceSet, _Mapping]]] = ..., strategy: _Optional[str] = ..., label_selectors: _Optional[_Union[_state_pb2.LabelSelectorList, _Mapping]] = ...) -> None: ...
+    slot: int
+    def __init__(self, name: _Optional[str] = ..., bundles: _Optional[_Iterable[_Union[_state_pb2.ResourceSet, _Mapping]]] = ..., strategy: _Optional[str] = ..., label_selectors: _Optional[_Union[_state_pb2.LabelSelectorList, _Mapping]] = ..., slot: _Optional[int] = ...) -> None: ...
 
 class PlacementReady(_message.Message):
     __slots__ = ("name", "placement_group_id", "node_ids")
@@ -365,20 +371,30 @@ class PlacementReleased(_message.Message):
     name: str
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
+class PlacementChanged(_message.Message):
+    __slots__ = ("name", "node_ids")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NODE_IDS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    node_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., node_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class WorkerScheduled(_message.Message):
-    __slots__ = ("rank", "generation", "placement", "bundle")
+    __slots__ = ("rank", "generation", "placement", "bundle", "first_report")
     RANK_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     BUNDLE_FIELD_NUMBER: _ClassVar[int]
+    FIRST_REPORT_FIELD_NUMBER: _ClassVar[int]
     rank: int
     generation: int
     placement: str
     bundle: int
-    def __init__(self, rank: _Optional[int] = ..., generation: _Optional[int] = ..., placement: _Optional[str] = ..., bundle: _Optional[int] = ...) -> None: ...
+    first_report: int
+    def __init__(self, rank: _Optional[int] = ..., generation: _Optional[int] = ..., placement: _Optional[str] = ..., bundle: _Optional[int] = ..., first_report: _Optional[int] = ...) -> None: ...
 
 class WorkerStarted(_message.Message):
-    __slots__ = ("rank", "local_rank", "node_rank", "actor_id", "node_id", "node_ip", "pid", "accelerator_ids", "resources", "log_path", "bundle")
+    __slots__ = ("rank", "local_rank", "node_rank", "actor_id", "node_id", "node_ip", "pid", "accelerator_ids", "resources", "log_path", "bundle", "placement")
     RANK_FIELD_NUMBER: _ClassVar[int]
     LOCAL_RANK_FIELD_NUMBER: _ClassVar[int]
     NODE_RANK_FIELD_NUMBER: _ClassVar[int]
@@ -390,6 +406,7 @@ class WorkerStarted(_message.Message):
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     LOG_PATH_FIELD_NUMBER: _ClassVar[int]
     BUNDLE_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     rank: int
     local_rank: int
     node_rank: int
@@ -401,7 +418,8 @@ class WorkerStarted(_message.Message):
     resources: _state_pb2.ResourceSet
     log_path: str
     bundle: int
-    def __init__(self, rank: _Optional[int] = ..., local_rank: _Optional[int] = ..., node_rank: _Optional[int] = ..., actor_id: _Optional[bytes] = ..., node_id: _Optional[bytes] = ..., node_ip: _Optional[str] = ..., pid: _Optional[int] = ..., accelerator_ids: _Optional[_Iterable[str]] = ..., resources: _Optional[_Union[_state_pb2.ResourceSet, _Mapping]] = ..., log_path: _Optional[str] = ..., bundle: _Optional[int] = ...) -> None: ...
+    placement: str
+    def __init__(self, rank: _Optional[int] = ..., local_rank: _Optional[int] = ..., node_rank: _Optional[int] = ..., actor_id: _Optional[bytes] = ..., node_id: _Optional[bytes] = ..., node_ip: _Optional[str] = ..., pid: _Optional[int] = ..., accelerator_ids: _Optional[_Iterable[str]] = ..., resources: _Optional[_Union[_state_pb2.ResourceSet, _Mapping]] = ..., log_path: _Optional[str] = ..., bundle: _Optional[int] = ..., placement: _Optional[str] = ...) -> None: ...
 
 class WorkerFailing(_message.Message):
     __slots__ = ("rank", "cause", "error")
@@ -430,14 +448,16 @@ class WorkerDied(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ...) -> None: ...
 
 class ReplicaGroupFailed(_message.Message):
-    __slots__ = ("group", "cause", "error")
+    __slots__ = ("group", "cause", "error", "backoff_s")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    BACKOFF_S_FIELD_NUMBER: _ClassVar[int]
     group: int
     cause: _state_pb2.Cause
     error: _state_pb2.Error
-    def __init__(self, group: _Optional[int] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ...) -> None: ...
+    backoff_s: float
+    def __init__(self, group: _Optional[int] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., backoff_s: _Optional[float] = ...) -> None: ...
 
 class ReplicaGroupReplacing(_message.Message):
     __slots__ = ("group", "generation")
@@ -456,14 +476,16 @@ class ReplicaGroupReplaced(_message.Message):
     def __init__(self, group: _Optional[int] = ..., generation: _Optional[int] = ...) -> None: ...
 
 class ReplicaGroupReplacementFailed(_message.Message):
-    __slots__ = ("group", "generation", "error")
+    __slots__ = ("group", "generation", "error", "backoff_s")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    BACKOFF_S_FIELD_NUMBER: _ClassVar[int]
     group: int
     generation: int
     error: _state_pb2.Error
-    def __init__(self, group: _Optional[int] = ..., generation: _Optional[int] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ...) -> None: ...
+    backoff_s: float
+    def __init__(self, group: _Optional[int] = ..., generation: _Optional[int] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., backoff_s: _Optional[float] = ...) -> None: ...
 
 class ReportReceived(_message.Message):
     __slots__ = ("rank", "index", "metrics", "checkpoint")
@@ -478,18 +500,20 @@ class ReportReceived(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., index: _Optional[int] = ..., metrics: _Optional[_Union[_state_pb2.ValueMap, _Mapping]] = ..., checkpoint: _Optional[str] = ...) -> None: ...
 
 class CheckpointCommitted(_message.Message):
-    __slots__ = ("index", "directory", "metrics", "size_bytes", "report_index")
+    __slots__ = ("index", "directory", "metrics", "size_bytes", "report_index", "group")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     REPORT_INDEX_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
     index: int
     directory: str
     metrics: _state_pb2.ValueMap
     size_bytes: int
     report_index: int
-    def __init__(self, index: _Optional[int] = ..., directory: _Optional[str] = ..., metrics: _Optional[_Union[_state_pb2.ValueMap, _Mapping]] = ..., size_bytes: _Optional[int] = ..., report_index: _Optional[int] = ...) -> None: ...
+    group: int
+    def __init__(self, index: _Optional[int] = ..., directory: _Optional[str] = ..., metrics: _Optional[_Union[_state_pb2.ValueMap, _Mapping]] = ..., size_bytes: _Optional[int] = ..., report_index: _Optional[int] = ..., group: _Optional[int] = ...) -> None: ...
 
 class CheckpointDeleted(_message.Message):
     __slots__ = ("index",)

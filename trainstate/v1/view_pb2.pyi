@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Run(_message.Message):
-    __slots__ = ("run_id", "run_seq", "incarnation", "status", "status_reason", "cause", "name", "job_id", "controller_actor_id", "controller_log_path", "first_time_ns", "time_ns", "status_time_ns", "start_time_ns", "end_time_ns", "framework_versions", "settings", "provenance", "error", "attempts", "placements", "checkpoints", "syncs", "budgets", "irregular", "irregular_count", "reports", "checkpoints_committed", "last_metrics", "have_workers", "need_workers", "preemption_deadline_ns", "controller_starts", "callback_failures", "syncs_skipped", "return_value", "writer", "imported", "preempted_nodes", "run_panels", "worker_panels", "next_status", "restart_time_ns")
+    __slots__ = ("run_id", "run_seq", "incarnation", "status", "status_reason", "cause", "name", "job_id", "controller_actor_id", "controller_log_path", "first_time_ns", "time_ns", "status_time_ns", "start_time_ns", "end_time_ns", "framework_versions", "settings", "provenance", "error", "attempts", "placements", "checkpoints", "syncs", "budgets", "irregular", "irregular_count", "reports", "checkpoints_committed", "last_metrics", "have_workers", "need_workers", "preemption_deadline_ns", "controller_starts", "callback_failures", "syncs_skipped", "return_value", "writer", "imported", "preempted_nodes", "run_panels", "worker_panels", "next_status", "restart_time_ns", "target_workers", "scaling_time_ns", "preempted_ranks", "resizes")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_SEQ_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -51,6 +51,10 @@ class Run(_message.Message):
     WORKER_PANELS_FIELD_NUMBER: _ClassVar[int]
     NEXT_STATUS_FIELD_NUMBER: _ClassVar[int]
     RESTART_TIME_NS_FIELD_NUMBER: _ClassVar[int]
+    TARGET_WORKERS_FIELD_NUMBER: _ClassVar[int]
+    SCALING_TIME_NS_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTED_RANKS_FIELD_NUMBER: _ClassVar[int]
+    RESIZES_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     run_seq: int
     incarnation: int
@@ -94,7 +98,11 @@ class Run(_message.Message):
     worker_panels: _containers.RepeatedCompositeFieldContainer[_state_pb2.Panel]
     next_status: _state_pb2.RunStatus
     restart_time_ns: int
-    def __init__(self, run_id: _Optional[str] = ..., run_seq: _Optional[int] = ..., incarnation: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.RunStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., name: _Optional[str] = ..., job_id: _Optional[bytes] = ..., controller_actor_id: _Optional[bytes] = ..., controller_log_path: _Optional[str] = ..., first_time_ns: _Optional[int] = ..., time_ns: _Optional[int] = ..., status_time_ns: _Optional[int] = ..., start_time_ns: _Optional[int] = ..., end_time_ns: _Optional[int] = ..., framework_versions: _Optional[_Iterable[_Union[_state_pb2.Version, _Mapping]]] = ..., settings: _Optional[_Union[_state_pb2.RunSettings, _Mapping]] = ..., provenance: _Optional[_Union[_state_pb2.Provenance, _Mapping]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[_Union[Checkpoint, _Mapping]]] = ..., syncs: _Optional[_Iterable[_Union[Sync, _Mapping]]] = ..., budgets: _Optional[_Iterable[_Union[BudgetUse, _Mapping]]] = ..., irregular: _Optional[_Iterable[_Union[Irregularity, _Mapping]]] = ..., irregular_count: _Optional[int] = ..., reports: _Optional[int] = ..., checkpoints_committed: _Optional[int] = ..., last_metrics: _Optional[bytes] = ..., have_workers: _Optional[int] = ..., need_workers: _Optional[int] = ..., preemption_deadline_ns: _Optional[int] = ..., controller_starts: _Optional[int] = ..., callback_failures: _Optional[int] = ..., syncs_skipped: _Optional[int] = ..., return_value: _Optional[_Union[_state_pb2.Value, _Mapping]] = ..., writer: _Optional[str] = ..., imported: bool = ..., preempted_nodes: _Optional[_Iterable[str]] = ..., run_panels: _Optional[_Iterable[_Union[_state_pb2.Panel, _Mapping]]] = ..., worker_panels: _Optional[_Iterable[_Union[_state_pb2.Panel, _Mapping]]] = ..., next_status: _Optional[_Union[_state_pb2.RunStatus, str]] = ..., restart_time_ns: _Optional[int] = ...) -> None: ...
+    target_workers: int
+    scaling_time_ns: int
+    preempted_ranks: _containers.RepeatedScalarFieldContainer[int]
+    resizes: _containers.RepeatedCompositeFieldContainer[Resize]
+    def __init__(self, run_id: _Optional[str] = ..., run_seq: _Optional[int] = ..., incarnation: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.RunStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., name: _Optional[str] = ..., job_id: _Optional[bytes] = ..., controller_actor_id: _Optional[bytes] = ..., controller_log_path: _Optional[str] = ..., first_time_ns: _Optional[int] = ..., time_ns: _Optional[int] = ..., status_time_ns: _Optional[int] = ..., start_time_ns: _Optional[int] = ..., end_time_ns: _Optional[int] = ..., framework_versions: _Optional[_Iterable[_Union[_state_pb2.Version, _Mapping]]] = ..., settings: _Optional[_Union[_state_pb2.RunSettings, _Mapping]] = ..., provenance: _Optional[_Union[_state_pb2.Provenance, _Mapping]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[_Union[Checkpoint, _Mapping]]] = ..., syncs: _Optional[_Iterable[_Union[Sync, _Mapping]]] = ..., budgets: _Optional[_Iterable[_Union[BudgetUse, _Mapping]]] = ..., irregular: _Optional[_Iterable[_Union[Irregularity, _Mapping]]] = ..., irregular_count: _Optional[int] = ..., reports: _Optional[int] = ..., checkpoints_committed: _Optional[int] = ..., last_metrics: _Optional[bytes] = ..., have_workers: _Optional[int] = ..., need_workers: _Optional[int] = ..., preemption_deadline_ns: _Optional[int] = ..., controller_starts: _Optional[int] = ..., callback_failures: _Optional[int] = ..., syncs_skipped: _Optional[int] = ..., return_value: _Optional[_Union[_state_pb2.Value, _Mapping]] = ..., writer: _Optional[str] = ..., imported: bool = ..., preempted_nodes: _Optional[_Iterable[str]] = ..., run_panels: _Optional[_Iterable[_Union[_state_pb2.Panel, _Mapping]]] = ..., worker_panels: _Optional[_Iterable[_Union[_state_pb2.Panel, _Mapping]]] = ..., next_status: _Optional[_Union[_state_pb2.RunStatus, str]] = ..., restart_time_ns: _Optional[int] = ..., target_workers: _Optional[int] = ..., scaling_time_ns: _Optional[int] = ..., preempted_ranks: _Optional[_Iterable[int]] = ..., resizes: _Optional[_Iterable[_Union[Resize, _Mapping]]] = ...) -> None: ...
 
 class Attempt(_message.Message):
     __slots__ = ("attempt_id", "number", "status", "status_reason", "cause", "error", "num_workers", "resources", "replica_group_size", "start_time_ns", "end_time_ns", "workers", "replaced", "groups", "resources_per_worker", "pending", "committed")
@@ -147,7 +155,7 @@ class PendingCheckpoint(_message.Message):
     def __init__(self, report_index: _Optional[int] = ..., directory: _Optional[str] = ..., metrics: _Optional[_Union[_state_pb2.ValueMap, _Mapping]] = ..., ranks: _Optional[int] = ...) -> None: ...
 
 class Worker(_message.Message):
-    __slots__ = ("rank", "generation", "status", "status_reason", "cause", "error", "local_rank", "node_rank", "actor_id", "node_id", "node_ip", "pid", "accelerator_ids", "resources", "log_path", "placement", "bundle", "reports", "start_time_ns", "end_time_ns")
+    __slots__ = ("rank", "generation", "status", "status_reason", "cause", "error", "local_rank", "node_rank", "actor_id", "node_id", "node_ip", "pid", "accelerator_ids", "resources", "log_path", "placement", "bundle", "reports", "start_time_ns", "end_time_ns", "first_report")
     RANK_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -168,6 +176,7 @@ class Worker(_message.Message):
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     START_TIME_NS_FIELD_NUMBER: _ClassVar[int]
     END_TIME_NS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_REPORT_FIELD_NUMBER: _ClassVar[int]
     rank: int
     generation: int
     status: _state_pb2.WorkerStatus
@@ -188,10 +197,11 @@ class Worker(_message.Message):
     reports: int
     start_time_ns: int
     end_time_ns: int
-    def __init__(self, rank: _Optional[int] = ..., generation: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.WorkerStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., local_rank: _Optional[int] = ..., node_rank: _Optional[int] = ..., actor_id: _Optional[bytes] = ..., node_id: _Optional[bytes] = ..., node_ip: _Optional[str] = ..., pid: _Optional[int] = ..., accelerator_ids: _Optional[_Iterable[str]] = ..., resources: _Optional[_Union[_state_pb2.ResourceSet, _Mapping]] = ..., log_path: _Optional[str] = ..., placement: _Optional[str] = ..., bundle: _Optional[int] = ..., reports: _Optional[int] = ..., start_time_ns: _Optional[int] = ..., end_time_ns: _Optional[int] = ...) -> None: ...
+    first_report: int
+    def __init__(self, rank: _Optional[int] = ..., generation: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.WorkerStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., local_rank: _Optional[int] = ..., node_rank: _Optional[int] = ..., actor_id: _Optional[bytes] = ..., node_id: _Optional[bytes] = ..., node_ip: _Optional[str] = ..., pid: _Optional[int] = ..., accelerator_ids: _Optional[_Iterable[str]] = ..., resources: _Optional[_Union[_state_pb2.ResourceSet, _Mapping]] = ..., log_path: _Optional[str] = ..., placement: _Optional[str] = ..., bundle: _Optional[int] = ..., reports: _Optional[int] = ..., start_time_ns: _Optional[int] = ..., end_time_ns: _Optional[int] = ..., first_report: _Optional[int] = ...) -> None: ...
 
 class ReplicaGroup(_message.Message):
-    __slots__ = ("group", "generation", "status", "status_reason", "cause", "replacements", "failed_replacements", "error")
+    __slots__ = ("group", "generation", "status", "status_reason", "cause", "replacements", "failed_replacements", "error", "pending", "committed", "restart_time_ns")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -200,6 +210,9 @@ class ReplicaGroup(_message.Message):
     REPLACEMENTS_FIELD_NUMBER: _ClassVar[int]
     FAILED_REPLACEMENTS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    RESTART_TIME_NS_FIELD_NUMBER: _ClassVar[int]
     group: int
     generation: int
     status: _state_pb2.ReplicaGroupStatus
@@ -208,10 +221,13 @@ class ReplicaGroup(_message.Message):
     replacements: int
     failed_replacements: int
     error: _state_pb2.Error
-    def __init__(self, group: _Optional[int] = ..., generation: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.ReplicaGroupStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., replacements: _Optional[int] = ..., failed_replacements: _Optional[int] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ...) -> None: ...
+    pending: _containers.RepeatedCompositeFieldContainer[PendingCheckpoint]
+    committed: int
+    restart_time_ns: int
+    def __init__(self, group: _Optional[int] = ..., generation: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.ReplicaGroupStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., replacements: _Optional[int] = ..., failed_replacements: _Optional[int] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., pending: _Optional[_Iterable[_Union[PendingCheckpoint, _Mapping]]] = ..., committed: _Optional[int] = ..., restart_time_ns: _Optional[int] = ...) -> None: ...
 
 class Placement(_message.Message):
-    __slots__ = ("name", "attempt_id", "status", "bundles", "strategy", "placement_group_id", "status_reason", "node_ids", "label_selectors")
+    __slots__ = ("name", "attempt_id", "status", "bundles", "strategy", "placement_group_id", "status_reason", "node_ids", "label_selectors", "slot")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -221,6 +237,7 @@ class Placement(_message.Message):
     STATUS_REASON_FIELD_NUMBER: _ClassVar[int]
     NODE_IDS_FIELD_NUMBER: _ClassVar[int]
     LABEL_SELECTORS_FIELD_NUMBER: _ClassVar[int]
+    SLOT_FIELD_NUMBER: _ClassVar[int]
     name: str
     attempt_id: str
     status: _state_pb2.PlacementStatus
@@ -230,7 +247,8 @@ class Placement(_message.Message):
     status_reason: str
     node_ids: _containers.RepeatedScalarFieldContainer[str]
     label_selectors: _containers.RepeatedCompositeFieldContainer[_state_pb2.LabelSelector]
-    def __init__(self, name: _Optional[str] = ..., attempt_id: _Optional[str] = ..., status: _Optional[_Union[_state_pb2.PlacementStatus, str]] = ..., bundles: _Optional[_Iterable[_Union[_state_pb2.ResourceSet, _Mapping]]] = ..., strategy: _Optional[str] = ..., placement_group_id: _Optional[bytes] = ..., status_reason: _Optional[str] = ..., node_ids: _Optional[_Iterable[str]] = ..., label_selectors: _Optional[_Iterable[_Union[_state_pb2.LabelSelector, _Mapping]]] = ...) -> None: ...
+    slot: int
+    def __init__(self, name: _Optional[str] = ..., attempt_id: _Optional[str] = ..., status: _Optional[_Union[_state_pb2.PlacementStatus, str]] = ..., bundles: _Optional[_Iterable[_Union[_state_pb2.ResourceSet, _Mapping]]] = ..., strategy: _Optional[str] = ..., placement_group_id: _Optional[bytes] = ..., status_reason: _Optional[str] = ..., node_ids: _Optional[_Iterable[str]] = ..., label_selectors: _Optional[_Iterable[_Union[_state_pb2.LabelSelector, _Mapping]]] = ..., slot: _Optional[int] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
     __slots__ = ("index", "directory", "metrics", "time_ns", "size_bytes", "report_index")
@@ -267,16 +285,30 @@ class Sync(_message.Message):
     def __init__(self, sync_id: _Optional[str] = ..., status: _Optional[_Union[_state_pb2.SyncStatus, str]] = ..., source: _Optional[str] = ..., target: _Optional[str] = ..., start_time_ns: _Optional[int] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., status_reason: _Optional[str] = ...) -> None: ...
 
 class BudgetUse(_message.Message):
-    __slots__ = ("budget", "used", "total", "reports")
+    __slots__ = ("budget", "used", "total", "reports", "time_ns")
     BUDGET_FIELD_NUMBER: _ClassVar[int]
     USED_FIELD_NUMBER: _ClassVar[int]
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
+    TIME_NS_FIELD_NUMBER: _ClassVar[int]
     budget: _state_pb2.Budget
     used: int
     total: int
     reports: int
-    def __init__(self, budget: _Optional[_Union[_state_pb2.Budget, str]] = ..., used: _Optional[int] = ..., total: _Optional[int] = ..., reports: _Optional[int] = ...) -> None: ...
+    time_ns: int
+    def __init__(self, budget: _Optional[_Union[_state_pb2.Budget, str]] = ..., used: _Optional[int] = ..., total: _Optional[int] = ..., reports: _Optional[int] = ..., time_ns: _Optional[int] = ...) -> None: ...
+
+class Resize(_message.Message):
+    __slots__ = ("time_ns", "from_workers", "to_workers", "reason")
+    TIME_NS_FIELD_NUMBER: _ClassVar[int]
+    FROM_WORKERS_FIELD_NUMBER: _ClassVar[int]
+    TO_WORKERS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    time_ns: int
+    from_workers: int
+    to_workers: int
+    reason: str
+    def __init__(self, time_ns: _Optional[int] = ..., from_workers: _Optional[int] = ..., to_workers: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Irregularity(_message.Message):
     __slots__ = ("run_seq", "text")
