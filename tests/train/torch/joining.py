@@ -15,7 +15,7 @@ def join_and_sum(rank: int, size: int, port: int, config: TorchConfig, results: 
     import torch
 
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    info = SessionInfo("exp", "r", "a", rank, size, rank, size, 0, 0)
+    info = SessionInfo("exp", "r", "a", rank, size, rank, size, 0, 0, rank, size)
     set_current(SimpleNamespace(info=info))
     _join(config)
     total = torch.tensor([rank + 1])

@@ -57,7 +57,9 @@ def test_signatures_are_rays(name):
 
 
 def rank_of(session, rank: int, size: int) -> None:
-    session.info = dataclasses.replace(session.info, world_rank=rank, world_size=size)
+    session.info = dataclasses.replace(
+        session.info, world_rank=rank, world_size=size, gang_rank=rank, gang_size=size
+    )
 
 
 def values(loader) -> list[int]:

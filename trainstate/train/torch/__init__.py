@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from trainstate.train.torch.config import TorchConfig
+from trainstate.train.torch.torchft import TorchftConfig
 from trainstate.train.torch.trainer import TorchTrainer
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TorchConfig",
     "TorchTrainer",
+    "TorchftConfig",
     "enable_reproducibility",
     "get_device",
     "get_devices",
@@ -36,7 +38,6 @@ _LAZY = {
 # Names of ray.train.torch that somebody may look for here, and what to do without them.
 _WITHOUT = {
     "TorchCheckpoint": "torch.save() into a directory, and train.Checkpoint.from_directory()",
-    "TorchftConfig": "replica groups are not supported yet",
     "accelerate": "torch.autocast",
     "backward": "loss.backward(), with torch.amp.GradScaler where it is needed",
     "prepare_optimizer": "optimizers need no preparation",

@@ -124,8 +124,8 @@ def _join(config: TorchConfig) -> None:
 
     info, device = current().info, get_device()
     os.environ.update(
-        RANK=str(info.world_rank),
-        WORLD_SIZE=str(info.world_size),
+        RANK=str(info.gang_rank),
+        WORLD_SIZE=str(info.gang_size),
         LOCAL_RANK=str(info.local_rank),
         LOCAL_WORLD_SIZE=str(info.local_world_size),
         NODE_RANK=str(info.node_rank),
@@ -136,8 +136,8 @@ def _join(config: TorchConfig) -> None:
     dist.init_process_group(
         backend=config.backend or ("nccl" if device.type == "cuda" else "gloo"),
         init_method=_init_method(config),
-        rank=info.world_rank,
-        world_size=info.world_size,
+        rank=info.gang_rank,
+        world_size=info.gang_size,
         timeout=timedelta(seconds=config.timeout_s),
     )
 

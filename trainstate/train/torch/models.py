@@ -22,18 +22,18 @@ def prepare_model(
     """Moves a model to the worker's device, or to the one given, and wraps it.
 
     With several workers it is wrapped by `parallel_strategy`: "ddp" (DistributedDataParallel), "fsdp"
-    (FullyShardedDataParallel, on GPUs only), or None; `parallel_strategy_kwargs` go to the wrapper.
+    (FullyShardedDataParallel, on GPUs only), or None; `parallel_strategy_kwargs` go to the wrapper. With
+    replica groups that is inside the group: what goes on between them is torchft's.
     Raises RuntimeError outside a training function.
     """
     if parallel_strategy not in ("ddp", "fsdp", None):
         raise ValueError(f"parallel_strategy={parallel_strategy!r} must be 'ddp', 'fsdp' or None")
-    world_size = current().info.world_size
     device = move_to_device if isinstance(move_to_device, torch.device) else get_device()
     if device.type == "cuda":
         torch.cuda.set_device(device)
     if move_to_device:
         model = model.to(device)
-    if world_size == 1 or parallel_strategy is None:
+    if current().info.gang_size == 1 or parallel_strategy is None:
         return model
     wrap = _ddp if parallel_strategy == "ddp" else _fsdp
     return wrap(model, device, dict(parallel_strategy_kwargs or {}))
