@@ -108,13 +108,11 @@ def test_every_part_is_told(capsys):
         assert any(line in one for one in told), (line, told)
 
 
-def test_a_preempted_run_says_which_nodes_go(capsys):
+def test_a_preempted_run_says_who_goes(capsys):
     """And until when."""
-    going = Run(
-        "r", status=RunStatus.PREEMPTING, preempted_nodes=["n1", "n2"], preemption_deadline_ns=S
-    )
+    going = Run("r", status=RunStatus.PREEMPTING, preempted_ranks=[1, 2], preemption_deadline_ns=S)
     tell(going, None)
-    assert "nodes n1, n2 to go at 19" in capsys.readouterr().out
+    assert "ranks 1, 2 are to go at 19" in capsys.readouterr().out
 
 
 # --- of a run that goes on ------------------------------------------------------------------------

@@ -7,7 +7,17 @@ from typing import Any
 
 from trainstate.cli import _render
 from trainstate.cli._plain import plain_metrics
-from trainstate.cli._text import between, count, fields, headline, inline, moment, size, word
+from trainstate.cli._text import (
+    between,
+    count,
+    fields,
+    given,
+    headline,
+    inline,
+    moment,
+    size,
+    word,
+)
 from trainstate.core import Attempt, Budget, Cause, Run, RunStatus, Worker
 from trainstate.core.policy import BUDGET_OF, UNLIMITED, charge
 from trainstate.core.views.event_json import message_json
@@ -82,8 +92,8 @@ def _waits_for(run: Run) -> str:
         return f"the next attempt, at {moment(run.restart_time_ns)}"
     if run.status == RunStatus.PREEMPTING:
         until = moment(run.preemption_deadline_ns or 0)
-        nodes = ", ".join(run.preempted_nodes)
-        return f"nodes {nodes} to go" + (f" at {until}" if until else "")
+        ranks = ", ".join(map(str, run.preempted_ranks))
+        return f"a checkpoint; ranks {ranks} are to go" + (f" at {until}" if until else "")
     return ""
 
 
@@ -119,7 +129,7 @@ def _settings(settings: s.RunSettings | None) -> Iterator[Row]:
     yield "workers", _asked(scaling)
     yield "placement", scaling.get("placement_strategy", "")
     yield "backend", fields(plain.get("backend_config", {}))
-    yield "train loop config", fields(plain.get("train_loop_config", {}))
+    yield "train loop config", given(plain.get("train_loop_config", {}))
     yield "datasets", ", ".join(plain.get("datasets", []))
     yield "failures allowed", fields(config.get("failure_config", {}))
     yield "checkpoints kept", fields(config.get("checkpoint_config", {}))
@@ -208,8 +218,8 @@ def _workers(attempt: Attempt) -> None:
         )
     ]
     columns = (
-        ">rank", ">gen", "status", "cause", "node", ">pid", "accelerators", ">reports", "started",
-        ">duration", "why", "log",
+        ">rank", ">gen", "status", "cause", "actor", "node", ">pid", "accelerators", ">reports",
+        "started", ">duration", "why", "log",
     )  # fmt: skip
     _table(f"workers of attempt {attempt.number}", columns, rows)
 
@@ -220,10 +230,11 @@ def _worker(worker: Worker) -> Sequence[Any]:
         worker.generation,
         _render.status(worker.status),
         word(worker.cause),
+        worker.actor_id.hex()[:12],
         worker.node_ip or worker.node_id.hex()[:12],
         worker.pid or "",
         ",".join(worker.accelerator_ids),
-        worker.reports or "",
+        worker.reports - worker.first_report or "",
         moment(worker.start_time_ns),
         between(worker.start_time_ns, worker.end_time_ns),
         _why(worker.status_reason, worker.error),
@@ -251,13 +262,16 @@ def _groups(attempt: Attempt) -> None:
 def _pending(attempt: Attempt) -> None:
     rows = [
         (
+            "" if group is None else group,
             one.report_index,
             one.directory,
-            f"{one.ranks} of {attempt.num_workers} ranks",
+            f"{one.ranks} of {attempt.gang_size(group)} ranks",
         )
-        for one in attempt.pending.values()
+        for group in attempt.sharing
+        for one in attempt.keeper(group).pending.values()
     ]
-    _table("checkpoints on their way", (">report", "directory", "reported by"), rows)
+    columns = (">group", ">report", "directory", "reported by")
+    _table("checkpoints on their way", columns, rows)
 
 
 def _placements(run: Run) -> None:
@@ -267,12 +281,22 @@ def _placements(run: Run) -> None:
             _render.status(one.status),
             one.strategy,
             len(one.bundles),
+            one.node_ids.count("") or "",
             one.placement_group_id.hex(),
             headline(one.status_reason),
         )
         for one in run.placements.values()
     ]
-    _table("placements", ("name", "status", "strategy", ">bundles", "group", "why"), rows)
+    columns = ("name", "status", "strategy", ">bundles", ">without node", "group", "why")
+    _table("placements", columns, rows)
+
+
+def _resizes(run: Run) -> None:
+    rows = [
+        (moment(one.time_ns), one.from_workers, one.to_workers, headline(one.reason))
+        for one in run.resizes
+    ]
+    _table("sizes decided on", ("when", ">from", ">to", "why"), rows)
 
 
 def _checkpoints(run: Run) -> None:
@@ -282,7 +306,7 @@ def _checkpoints(run: Run) -> None:
             one.directory,
             moment(one.time_ns),
             size(one.size_bytes) if one.size_bytes else "",
-            "" if one.metrics is None else fields(message_json(one.metrics)),
+            "" if one.metrics is None else given(message_json(one.metrics)),
         )
         for one in run.checkpoints.values()
     ]
@@ -343,6 +367,7 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) ->
 
 
 _PARTS: Sequence[Callable[[Run], None]] = (
+    _resizes,
     _placements,
     _checkpoints,
     _metrics,

@@ -97,6 +97,11 @@ def fields(values: Mapping[str, Any]) -> str:
     return " ".join(f"{key}={text}" for key, text in texts if text)
 
 
+def given(values: Mapping[str, Any]) -> str:
+    """Values that a user named, as `key=value`: there a zero says something too."""
+    return " ".join(f"{clean(key)}={inline(value)}" for key, value in values.items())
+
+
 def field(key: str, value: Any) -> str:
     """A plain value as its name asks for: a time, an id, a path; nothing for one that says nothing."""
     if value is None or value == "UNSPECIFIED" or (value == 0 and key not in _ZERO_TELLS):
