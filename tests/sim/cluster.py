@@ -1,125 +1,118 @@
-"""Placement groups and worker processes, found by their names; and the scripts of train functions."""
+"""Worker processes, found by their names, on bundles of placement groups (tests/sim/nodes.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
-from tests.sim.worker import Step, Worker
+from tests.sim.nodes import Nodes
+from tests.sim.scripts import Scripts
+from tests.sim.worker import Name, Worker
 from tests.sim.world import World
 
-Key = tuple[str, int, int]  # attempt, bundle, generation
-
-
-@dataclass
-class Group:
-    """A placement group; until `ready_s` there is room for `have` workers only."""
-
-    name: str
-    need: int
-    have: int
-    ready_s: float
-    node_ids: tuple[str, ...]
+_PENDING_S = 0.1
 
 
 class Cluster:
-    """What there is, and everything that ever was."""
+    """What there is, and every process that ever was."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.groups: dict[str, Group] = {}
-        self.workers: dict[Key, Worker] = {}
+        self.nodes = Nodes(world)
+        self.scripts = Scripts(world)
+        self.processes: dict[bytes, Worker] = {}
         self.born: Callable[[Worker], None] = lambda worker: None
-        self._scripts: dict[str, list[list[Step]]] = {}
+        # Told of who lives on a placement group that is removed.
+        self.evicted: Callable[[Worker], None] = lambda worker: None
+        # Whether anybody may still come to talk to a worker.
+        self.has_controller: Callable[[], bool] = lambda: True
+        self._names: dict[Name, Worker] = {}
+        self._replacements_fail = world.draw.choice((0.3, 1))
+        self.nodes.on_cut = lambda node_id: self._each(node_id, Worker.cut)
+        self.nodes.on_gone = lambda node_id: self._each(node_id, Worker.be_missed)
+        self.nodes.on_removed = self._group_removed
 
-    def create_group(self, name: str, need: int) -> None:
-        """Asks for a placement group; there may be one of that name."""
-        world = self._world
-        if name in self.groups:
-            return
-        ready_s, have = world.time_s + world.draw.uniform(0.01, 1), need
-        if world.fault("short", 0.5):
-            ready_s, have = ready_s + world.draw.uniform(0, 12), world.draw.randrange(need)
-        if world.fault("never placed", 0.3):
-            ready_s += 10**6
-        nodes = tuple(f"node-{world.draw.randrange(3)}" for _ in range(need))
-        self.groups[name] = Group(name, need, have, ready_s, nodes)
+    def _each(self, node_id: str, call: Callable[[Worker], None]) -> None:
+        for worker in self.processes.values():
+            if worker.node_id == node_id:
+                call(worker)
 
-    def start(self, key: Key) -> Worker:
+    def _group_removed(self, name: str) -> None:
+        for worker in self.processes.values():
+            if worker.name.placement == name and worker.status != "gone":
+                self.evicted(worker)
+                worker.go("its placement group was removed")
+
+    def start(self, name: Name, by_zombie: bool) -> Worker:
         """Starts a worker process; there may be one of that name."""
-        world = self._world
-        if key not in self.workers:
-            worker = self.workers[key] = Worker(world, key)
-            self.born(worker)
-            slow = world.fault("slow start", 0.1)
-            up_s = world.draw.uniform(0.1, 2) + 30 * slow
-            if world.fault("start fails", 0.1):
-                world.after(up_s, lambda: worker.go("it could not start"))
-            world.after(up_s, worker.come_up)
-        return self.workers[key]
+        if (found := self.find(name)) is not None:
+            return found
+        actor_id = f"actor-{len(self.processes) + 1}".encode()
+        worker = self._names[name] = self.processes[actor_id] = Worker(
+            self._world, name, actor_id, self.has_controller
+        )
+        worker.is_stray = by_zombie
+        worker.failed = self._failed
+        self.born(worker)
+        slow = self._world.fault("slow start", 0.1)
+        up_s = self._world.draw.uniform(0.1, 2) + 30 * slow
+        self._world.after(up_s, lambda: self._come_up(worker))
+        return worker
 
-    def remove(self, attempt_id: str) -> None:
-        """Kills the workers and removes the groups of an attempt."""
-        self._kill(attempt_id)
-        for name in [one for one in self.groups if one.endswith(attempt_id)]:
-            del self.groups[name]
+    def find(self, name: Name) -> Worker | None:
+        """The process of that name, as far as the cluster knows."""
+        worker = self._names.get(name)
+        return worker if worker is not None and not worker.is_missed else None
 
-    def _kill(self, attempt_id: str) -> None:
-        for worker in self.workers.values():
-            if worker.attempt_id == attempt_id:
-                worker.go("killed")
-
-    def left(self, attempt_id: str = "") -> list[str]:
-        """What is still there, of an attempt or at all."""
-        groups = [name for name in self.groups if name.endswith(attempt_id)]
-        workers = [
-            str(one)
-            for one in self.workers.values()
-            if one.status != "gone" and attempt_id in ("", one.attempt_id)
+    def on_bundle(self, name: Name) -> list[Worker]:
+        """The processes that live where one of that name is to."""
+        where = (name.placement, name.bundle)
+        return [
+            one
+            for one in self.processes.values()
+            if one.status == "up" and (one.name.placement, one.name.bundle) == where
         ]
-        return groups + workers
 
-    def script(self, attempt_id: str, rank: int, size: int) -> Sequence[Step]:
-        """What the train function of that rank does in that attempt."""
-        if attempt_id not in self._scripts:
-            self._scripts[attempt_id] = self._write(size)
-        return self._scripts[attempt_id][rank]
+    def _come_up(self, worker: Worker) -> None:
+        """It waits for its bundle: for a node that takes something new, and for who is on it."""
+        node = self.nodes.node_of(worker.name.placement, worker.name.bundle)
+        if worker.status != "starting":
+            return
+        if node is None or not node.takes_new or self.on_bundle(worker.name):
+            self._world.after(_PENDING_S, lambda: self._come_up(worker))
+        elif self._fails(worker):
+            worker.go("it could not start")
+        else:
+            worker.come_up(node.node_id)
 
-    def _write(self, size: int) -> list[list[Step]]:
-        draw = self._world.draw
-        whats = draw.choices(("report", "checkpoint", "async"), (3, 1, 1), k=draw.randrange(1, 9))
-        pace = draw.choice((0.02, 0.5, 3))
-        return [self._of_rank(rank, whats, pace) for rank in range(size)]
+    def _fails(self, worker: Worker) -> bool:
+        if worker.name.generation and self._world.fault(
+            "replacement fails", self._replacements_fail
+        ):
+            return True
+        return self._world.fault("start fails", 0.1)
 
-    def _of_rank(self, rank: int, whats: Sequence[str], pace: float) -> list[Step]:
-        draw = self._world.draw
-        steps = []
-        for index, what in enumerate(whats):
-            name = f"checkpoint-{index}" if what != "report" else ""
-            if what != "report" and draw.random() < 0.2:  # a rank may have nothing to upload
-                what, name = "report", ""
-            steps.append(Step(draw.uniform(0, pace), what, name))
-        if steps[-1].directory and self._world.fault("mismatch", 0.1):
-            steps[-1] = steps[-1]._replace(directory="elsewhere")
-        if self._world.fault("mismatch", 0.05):
-            steps.pop()
-        end = Step(draw.uniform(0, pace), self._ending())
-        steps.append(end._replace(directory="preempted") if end.what == "preempted" else end)
-        if end.what != "return":
-            del steps[draw.randrange(len(steps)) : -1]
-        names = {"preempted": "die", "return": "completed", "raise": "failed"}
-        steps[-1] = steps[-1]._replace(what=names.get(end.what, end.what))
-        return steps
+    def _failed(self, worker: Worker) -> None:
+        """Who trains with one that failed may fail of that, a moment later."""
+        for mate in self.of_attempt(worker.name.attempt_id):
+            same = (mate.group, mate.name.generation) == (worker.group, worker.name.generation)
+            if same and mate is not worker and self._world.fault("mates fail too", 0.8):
+                longest_s = self._world.draw.choice((0.05, 2))
+                self._world.after(self._world.draw.uniform(0, longest_s), mate.fail)
 
-    def _ending(self) -> str:
-        ways = {
-            "worker raises": "raise",
-            "worker dies": "die",
-            "worker preempted": "preempted",
-            "worker freezes": "freeze",
-            "worker stuck": "stuck",
-        }
-        for fault, way in ways.items():
-            if self._world.fault(fault, 0.2):
-                return way
-        return "return"
+    def of_attempt(self, attempt_id: str) -> list[Worker]:
+        """The processes of an attempt that are there, or are about to be."""
+        return [
+            one
+            for one in self.processes.values()
+            if one.status != "gone" and one.name.attempt_id == attempt_id
+        ]
+
+    def stop(self, attempt_id: str) -> None:
+        """Kills the workers of an attempt."""
+        for worker in self.of_attempt(attempt_id):
+            worker.go("killed")
+
+    def left(self) -> list[str]:
+        """What is still there."""
+        workers = [str(one) for one in self.processes.values() if one.status != "gone"]
+        return [*self.nodes.groups, *workers]

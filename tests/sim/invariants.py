@@ -1,9 +1,17 @@
-"""What must hold at every step of a simulated run, whoever dies when."""
+"""What must hold at every step of a simulated run, whoever dies when.
+
+Here: of journals, workers and controllers. invariants_groups.py has what is of replica groups and
+checkpoints, invariants_size.py what is of places, sizes and notices.
+"""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+
 from tests.sim.cluster import Cluster
 from tests.sim.controller import Controller
+from tests.sim.invariants_groups import GroupInvariants
+from tests.sim.invariants_size import SizeInvariants
 from tests.sim.store import Store
 from tests.sim.worker import Ack, Worker
 from tests.sim.world import World
@@ -15,93 +23,152 @@ from trainstate.v1 import event_pb2 as e
 # More steps of a loop in one simulated second, and it spins.
 STEPS_A_SECOND_MAX = 300
 
+# What runs do, and is counted.
+COVERED = (
+    "attempts that are larger",
+    "attempts that are smaller",
+    "checkpoints of an old generation",
+    "checkpoints of replica groups",
+    "grown after a checkpoint",
+    "grown after a while",
+    "notices",
+    "placement groups given back before the end",
+    "replacements",
+    "replacements given up",
+    "replacements that failed",
+    "replica groups that failed",
+    "replica groups that failed together",
+    "restarts elsewhere",
+    "waits",
+)
+
 
 class Invariants:
-    """Watches store, cluster and controllers. Raises AssertionError."""
+    """Watches store, cluster and controllers. Raises AssertionError. `covered` counts what happened."""
 
     def __init__(self, world: World, store: Store, cluster: Cluster) -> None:
+        self.covered: Counter[str] = Counter()
         self._world = world
         self._store = store
         self._cluster = cluster
-        self._asked: dict[tuple[str, int], int] = {}
-        store.watch = self._recorded
+        self._used: Counter[int] = Counter()
+        self._reports_at: Counter[int] = Counter()
+        self._going: dict[str, set[int]] = defaultdict(set)
+        groups = GroupInvariants(cluster, self.covered)
+        size = SizeInvariants(world, store, cluster, self.covered)
+        self._watching = [self._recorded, groups.recorded, size.recorded]
+        store.watch = self._watch
         cluster.born = self._born
+        cluster.evicted = self._evicted
+        size.look()
+
+    def _watch(self, run: Run, event: e.Event) -> None:
+        kind = event.WhichOneof("payload") or ""
+        for watch in self._watching:
+            watch(run, event, kind, getattr(event, kind))
 
     # --- the journal ----------------------------------------------------------------------------------
 
-    def _recorded(self, run: Run, event: e.Event) -> None:
+    def _recorded(self, run: Run, event: e.Event, kind: str, payload: object) -> None:
         """`check` let it pass already; every end has a cause, every report is a worker's next."""
-        kind = event.WhichOneof("payload")
-        payload = getattr(event, kind)
-        if kind == "report_received":
-            self._report(event.attempt_id, payload)
-        elif kind == "attempt_ended":
+        if isinstance(payload, e.AttemptEnded):
             assert payload.cause, "an attempt ended without a cause"
             self._attempt_ended(run, event.attempt_id)
-        elif kind == "failure_decided" and payload.decision == e.FAILURE_DECISION_RETRY:
-            assert payload.limit in (-1, *range(payload.used, 100)), "tried again beyond its limit"
-        elif kind in ("worker_started", "worker_failing", "worker_completed"):
+        elif isinstance(payload, e.FailureDecided):
+            self._charged(run, payload)
+        elif isinstance(payload, e.WorkerStarted | e.WorkerFailing | e.WorkerCompleted):
             self._worker(kind, run.attempts[-1].workers[payload.rank])
-        elif kind == "checkpoint_committed":
-            self._committed(run, payload)
+        elif isinstance(payload, e.CheckpointCommitted):
+            self._used.clear()
+        elif isinstance(payload, e.RunPreempting):
+            self._going[run.attempts[-1].attempt_id].update(payload.ranks)
         elif run.status.is_terminal:
             assert run.cause, "the run ended without a cause"
-            whole = run.status is not RunStatus.FINISHED or not run.attempts[-1].pending
+            whole = run.status is not RunStatus.FINISHED or not run.attempts[-1].has_pending
             assert whole, "a checkpoint was forgotten"
 
-    def _report(self, attempt_id: str, report: e.ReportReceived) -> None:
-        worker = self._of_rank(attempt_id, report.rank)
-        assert worker.reported[report.index] == report, "not what the worker reported"
-
-    def _of_rank(self, attempt_id: str, rank: int) -> Worker:
-        of_attempt = [one for one in self._cluster.workers.values() if one.rank == rank]
-        (worker,) = [one for one in of_attempt if one.attempt_id == attempt_id]
-        return worker
+    def _charged(self, run: Run, decided: e.FailureDecided) -> None:
+        """What is used of a budget is counted right, and no more than it has."""
+        if decided.decision == e.FAILURE_DECISION_RAISE or not decided.budget:
+            return
+        enough = run.settings.limits.reset_after_reports if run.settings else 0
+        if enough and run.reports - self._reports_at[decided.budget] >= enough:
+            self._used[decided.budget] = 0
+        self._used[decided.budget] += 1
+        self._reports_at[decided.budget] = run.reports
+        assert self._used[decided.budget] == decided.used, "a budget is counted wrong"
+        assert decided.limit in (-1, *range(decided.used, 100)), "tried again beyond its limit"
 
     def _worker(self, kind: str, worker: model.Worker) -> None:
         """What is recorded of a worker is so: it is not another's, of an attempt long over."""
-        attempt_id = self._store.run.attempts[-1].attempt_id
-        process = self._cluster.workers[attempt_id, worker.bundle, worker.generation]
+        process = self._cluster.processes.get(worker.actor_id)
         if kind == "worker_started":
-            assert process.was_up, f"{process} never came up"
+            assert process is not None
+            assert process.node_id, f"{process} never came up"
+            at = (process.name.placement, process.name.bundle, process.name.generation)
+            assert at == (worker.placement, worker.bundle, worker.generation), "somebody else's"
+            self._alone(process)
         elif kind == "worker_completed":
+            assert process is not None
             assert "completed" == process.ended, f"{process} has not completed"
-        elif worker.cause in (Cause.WORKER_LOST, Cause.NODE_PREEMPTED):
+            assert len(process.reported) == sum(
+                index < worker.reports for index in process.reported
+            ), f"reports of {process} are lost"
+        elif worker.error is not None:
+            self._failed(worker, process)
+
+    def _failed(self, worker: model.Worker, process: Worker | None) -> None:
+        error = worker.error
+        if worker.cause is Cause.WORKER_LOST:
+            assert process is not None
             assert "gone" == process.status, f"{process} lives"
+        elif error is not None and error.type == "ValueError":
+            assert process is not None
+            assert "failed" == process.ended, f"{process} has not raised"
 
     def _attempt_ended(self, run: Run, attempt_id: str) -> None:
-        assert [] == self._cluster.left(attempt_id), "an attempt ended before its workers"
+        left = [str(one) for one in self._cluster.of_attempt(attempt_id) if not one.is_stray]
+        assert [] == left, "an attempt ended before its workers"
         attempt = run.find_attempt(attempt_id)
         assert attempt is not None
-        for worker in attempt.workers.values():
+        for worker in [*attempt.workers.values(), *attempt.replaced]:
             assert worker.cause, f"worker {worker.rank} ended without a cause"
-
-    def _committed(self, run: Run, made: e.CheckpointCommitted) -> None:
-        attempt = run.attempts[-1]
-        assert len(attempt.workers) == attempt.num_workers
-        for rank in attempt.workers:
-            reports = self._of_rank(attempt.attempt_id, rank).reported
-            assert made.report_index < len(reports), f"rank {rank} has no such report"
-            directory = reports[made.report_index].checkpoint
-            assert directory in ("", made.directory), f"rank {rank} put its part elsewhere"
 
     # --- workers --------------------------------------------------------------------------------------
 
     def _born(self, worker: Worker) -> None:
+        """Who was on its bundle before it is gone: nobody lives that the journal has forgotten."""
+        if not worker.is_stray:
+            self._alone(worker)
         worker.watch_ack = self._acknowledged
         worker.released = self._released
 
+    def _alone(self, worker: Worker) -> None:
+        there = [one for one in self._cluster.on_bundle(worker.name) if one is not worker]
+        others = [str(one) for one in there if not one.is_stray]
+        assert [] == others, f"{others} on the bundle of {worker}"
+
+    def _evicted(self, worker: Worker) -> None:
+        """Placement groups are given back when nobody is on them."""
+        attempt = self._store.run.find_attempt(worker.name.attempt_id)
+        over = attempt is None or attempt.status.is_terminal
+        assert over, f"the placement group of {worker} is removed under it"
+
     def _acknowledged(self, worker: Worker, ack: Ack) -> None:
-        attempt = self._store.run.find_attempt(worker.attempt_id)
+        attempt = self._store.run.find_attempt(worker.name.attempt_id)
         assert attempt is not None
         assert worker.rank is not None
         assert ack.durable <= attempt.workers[worker.rank].reports, "acknowledged before durable"
-        assert ack.committed <= attempt.committed, "committed before durable"
+        committed = attempt.keeper(worker.group).committed
+        assert ack.committed <= committed, "committed before durable"
+        told = self._going[worker.name.attempt_id]
+        assert told.issuperset(ack.preempted), "told of a notice before it is durable"
 
     def _released(self, worker: Worker, index: int) -> None:
-        attempt = self._store.run.find_attempt(worker.attempt_id)
+        attempt = self._store.run.find_attempt(worker.name.attempt_id)
         assert attempt is not None
-        assert index < attempt.committed, "report() returned before its checkpoint was committed"
+        committed = attempt.keeper(worker.group).committed
+        assert index < committed, "report() returned before its checkpoint was committed"
 
     # --- controllers ----------------------------------------------------------------------------------
 
@@ -121,7 +188,7 @@ class Invariants:
     def _stepped(self, controller: Controller) -> None:
         loop = controller.loop
         assert loop is not None
-        due = sorted(plan(loop.run), key=repr)
+        due = sorted(set(plan(loop.run)), key=repr)
         assert due == sorted(loop._under_way, key=repr), f"due is {due}"
         lately = [
             at for at in controller.steps[-STEPS_A_SECOND_MAX:] if at > self._world.time_s - 1
@@ -135,6 +202,7 @@ class Invariants:
         run = self._store.run
         assert run.status.is_terminal or not run.status
         assert [] == self._cluster.left(), "orphans"
+        assert not run.placements, "placement groups are not recorded as given back"
         for attempt in run.attempts:
             assert attempt.status.is_terminal
             assert all(one.status.is_terminal for one in attempt.workers.values())

@@ -9,7 +9,7 @@ from trainstate.core import Cause, Run, evolve
 from trainstate.core import observations as o
 from trainstate.core.applying import stamp
 from trainstate.core.decide import decide
-from trainstate.core.effects import Stop
+from trainstate.core.effects import Release, Stop
 from trainstate.core.plan import plan
 from trainstate.errors import ConcurrencyError, Fenced
 
@@ -31,12 +31,18 @@ class Reaper:
 
     async def _end(self, run: Run) -> None:
         await self._observe(run, o.Abort(Cause.DRIVER_EXITED, "the driver exited"))
-        while stops := [one for one in plan(run) if isinstance(one, Stop)]:
-            for stop in stops:
+        while due := [one for one in plan(run) if isinstance(one, Stop | Release)]:
+            for effect in due:
                 await self._world.sleep(self._world.draw.uniform(0, 1))
-                self._cluster.remove(stop.attempt_id)
-                await self._observe(run, o.Cleared(stop.attempt_id))
+                await self._observe(run, self._done(effect))
         await self._observe(run, o.Closed())
+
+    def _done(self, effect: Stop | Release) -> o.Observation:
+        if isinstance(effect, Stop):
+            self._cluster.stop(effect.attempt_id)
+            return o.Cleared(effect.attempt_id)
+        self._cluster.nodes.remove(effect.names)
+        return o.Released(effect.names)
 
     async def _observe(self, run: Run, observation: o.Observation) -> None:
         events = decide(run, observation, self._world.now_ns).events

@@ -9,7 +9,9 @@ from typing import NamedTuple
 from tests.sim.cluster import Cluster
 from tests.sim.controller import Controller
 from tests.sim.invariants import Invariants
+from tests.sim.misfortunes import Misfortunes
 from tests.sim.reaper import Reaper
+from tests.sim.settings import draw_settings
 from tests.sim.store import Store
 from tests.sim.worker import ORPHAN_S
 from tests.sim.world import Task, World
@@ -23,10 +25,11 @@ LIMIT_S = 600.0
 
 
 class Simulated(NamedTuple):
-    """What came of a seed."""
+    """What came of a seed; `covered` counts what befell it besides faults."""
 
     run: Run
     faults: Counter[str]
+    covered: Counter[str]
     trace: list[str]
     events: list[bytes]
 
@@ -54,7 +57,8 @@ def simulate(seed: int) -> Simulated:
     except Exception as error:  # whatever the code under test raises is a finding of this seed
         raise Failed(seed, error, life.world.trace) from error
     world = life.world
-    return Simulated(life.store.run, world.faults, world.trace, life.store.events)
+    covered = life.invariants.covered
+    return Simulated(life.store.run, world.faults, covered, world.trace, life.store.events)
 
 
 class Life:
@@ -65,14 +69,17 @@ class Life:
         self.store = Store(self.world, f"run-{seed}")
         self.cluster = Cluster(self.world)
         self.invariants = Invariants(self.world, self.store, self.cluster)
-        self.created = e.RunCreated(name="sim", settings=_settings(self.world))
+        self.created = e.RunCreated(name="sim", settings=draw_settings(self.world))
+        self.misfortunes = Misfortunes(self.world, self.cluster, self.created.settings)
         self._controllers: list[Controller] = []
         self._driver_lives = True
         self._reaped = False
+        self.cluster.has_controller = self._has_controller
 
     def lead(self) -> None:
         """Until the run has ended, and then until every process had time to notice."""
         self._start_controller()
+        self.misfortunes.begin()
         self._misfortunes()
         self.world.run(self._is_over, LIMIT_S)
         late: list[bool] = []
@@ -84,6 +91,11 @@ class Life:
         status = self.store.run.status
         never_begun = self._reaped and not status  # its driver died before it was created
         return (status.is_terminal or never_begun) and all(one.is_over for one in self._controllers)
+
+    def _has_controller(self) -> bool:
+        """Whether there is one, or soon will be: workers are no orphans then."""
+        over = self.store.run.status.is_terminal
+        return self._driver_lives and not over
 
     def _start_controller(self) -> None:
         if not self._driver_lives:
@@ -106,9 +118,9 @@ class Life:
             ("controller dies", 0.7, lambda: self._controllers[-1].die("killed")),
             ("zombie", 0.7, self._zombie),
             ("state dies", 0.9, self.store.crash),
-            ("abort", 0.5, self._abort),
-            ("driver dies", 0.5, self._driver_dies),
-            ("broke", 0.3, self._broke),
+            ("abort", 0.3, self._abort),
+            ("driver dies", 0.3, self._driver_dies),
+            ("broke", 0.2, self._broke),
             ("hook fails", 0.9, self._hook_fails),
         ):
             at_s = world.draw.choice((3, 15, 50)) * world.draw.random()
@@ -125,6 +137,7 @@ class Life:
         zombie = self._controllers[-1]
         zombie.is_zombie = True
         zombie.on_death = lambda dead: None
+        self.world.after(self.world.draw.uniform(1, 40), lambda: zombie.die("it is found"))
         if not zombie.is_over:
             self._start_controller()
 
@@ -161,22 +174,3 @@ class Life:
     async def _reaping(self, reaper: Reaper) -> None:
         await reaper.reap()
         self._reaped = True
-
-
-def _settings(world: World) -> s.RunSettings:
-    draw = world.draw
-    settings = s.RunSettings()
-    settings.scaling_config.num_workers_fixed = draw.randint(1, 3)
-    failure = settings.run_config.failure_config
-    failure.max_failures = draw.choice((0, 1, 2, -1))
-    failure.controller_failure_limit = draw.choice((0, 2, -1))
-    failure.max_preemption_failures = draw.choice((1, -1))
-    keep = settings.run_config.checkpoint_config
-    if draw.random() < 0.6:
-        keep.num_to_keep = draw.randint(1, 2)
-        keep.checkpoint_score_attribute = draw.choice(("loss", "rank", "none"))
-        keep.checkpoint_score_order = draw.choice((s.SCORE_ORDER_MIN, s.SCORE_ORDER_MAX))
-    limits = settings.limits
-    limits.backoff_first_s, limits.backoff_max_s = 1, 8
-    limits.reset_after_reports = draw.choice((0, 5))
-    return settings

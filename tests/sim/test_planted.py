@@ -1,6 +1,7 @@
 """The simulation finds bugs: each of these, planted, breaks a promise for some seed.
 
-A bug is planted where the rule is; what finds it must not know of it.
+A bug is planted where the rule is; what finds it must not know of it. Those of replica groups, sizes and
+placement groups are in planted_groups.py.
 """
 
 from __future__ import annotations
@@ -10,13 +11,23 @@ from dataclasses import replace
 
 import pytest
 
-from tests.sim import controller, run, store
-from tests.sim.cluster import Cluster
+from tests.sim import controller, effects, run, store
+from tests.sim.planted_groups import GROUP_BUGS
 from tests.sim.worker import Ack
 from trainstate.controller import loop
-from trainstate.core import decide, decide_end, decide_train, deciding, evolve, policy
+from trainstate.core import (
+    decide,
+    decide_again,
+    decide_end,
+    decide_size,
+    decide_start,
+    decide_train,
+    deciding,
+    evolve,
+    policy,
+)
+from trainstate.core import effects as f
 from trainstate.core import observations as o
-from trainstate.core.model import Attempt, PendingCheckpoint
 from trainstate.v1 import event_pb2 as e
 
 SEEDS = 1500
@@ -39,7 +50,8 @@ def act_before_append(patch: pytest.MonkeyPatch) -> None:
 def acknowledge_before_durable(patch: pytest.MonkeyPatch) -> None:
     def ack(self, attempt_id, rank):
         attempt = self.loop._ahead.find_attempt(attempt_id)
-        return Ack(attempt.workers[rank].reports, attempt.committed)
+        keeper = attempt.keeper(attempt.group_of(rank))
+        return Ack(attempt.workers[rank].reports, keeper.committed)
 
     patch.setattr(controller.Controller, "ack", ack)
 
@@ -54,15 +66,17 @@ def do_not_fence(patch: pytest.MonkeyPatch) -> None:
 
 
 def take_any_attempt_for_the_open_one(patch: pytest.MonkeyPatch) -> None:
-    for module in (deciding, decide, decide_end, decide_train):
+    for module in (deciding, decide_end, decide_size, decide_start, decide_train):
         patch.setattr(module, "current", lambda run, attempt_id: run.attempt)
 
 
 def commit_before_all_ranks(patch: pytest.MonkeyPatch) -> None:
-    def complete(attempt: Attempt) -> PendingCheckpoint | None:
-        return attempt.pending[min(attempt.pending)] if attempt.pending else None
+    def complete(attempt, group):
+        pending = attempt.keeper(group).pending
+        return pending[min(pending)] if pending else None
 
-    patch.setattr(policy, "complete", complete)
+    for module in (policy, loop):
+        patch.setattr(module, "complete", complete)
 
 
 def record_a_mismatch(patch: pytest.MonkeyPatch) -> None:
@@ -74,20 +88,28 @@ def restart_without_limit(patch: pytest.MonkeyPatch) -> None:
 
 
 def leave_the_workers(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Cluster, "_kill", lambda self, attempt_id: None)
+    async def stop(here, effect):
+        return o.Cleared(effect.attempt_id)
+
+    patch.setitem(effects.EFFECTS, f.Stop, stop)
 
 
 def forget_what_was_half_decided(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(decide, "half_done", lambda run: iter(()))
+    patch.setattr(decide_again, "half_done", lambda run: iter(()))
 
 
 def finish_before_the_last_checkpoint(patch: pytest.MonkeyPatch) -> None:
     original = decide_train.on_completed
 
     def on_completed(run, completed, now_ns):
-        pending, run.attempt.pending = run.attempt.pending, {}
+        attempt = run.attempt
+        keepers = [attempt.keeper(group) for group in attempt.sharing]
+        kept = [keeper.pending for keeper in keepers]
+        for keeper in keepers:
+            keeper.pending = {}
         yield from original(run, completed, now_ns)
-        run.attempt.pending = pending
+        for keeper, pending in zip(keepers, kept, strict=True):
+            keeper.pending = pending
 
     handlers = {**decide._HANDLERS, o.Completed: on_completed}
     patch.setattr(decide, "_HANDLERS", handlers)
@@ -135,6 +157,7 @@ BUGS = [
     finish_before_the_last_checkpoint,
     cancel_nothing,
     believe_every_report,
+    *GROUP_BUGS,
 ]
 
 
