@@ -9,9 +9,9 @@ import ray
 from ray.util.placement_group import placement_group
 
 from tests.cluster import Cluster
-from tests.state.making import groups_named, names_with, new_run_id, start_sleepers
+from tests.state.making import eventually, groups_named, names_with, new_run_id, start_sleepers
 from trainstate.core.effects import Release, Stop
-from trainstate.state.removal import remove
+from trainstate.state.removal import remove, remove_leftovers
 
 
 @pytest.fixture
@@ -54,3 +54,12 @@ def test_again_it_finds_nothing(run_id: str):
     """Idempotent, also when nothing has ever been there."""
     for attempt_id in ("a", "a", "never"):
         assert [] == list(asyncio.run(remove(run_id, Stop(attempt_id))))
+
+
+def test_leftovers_of_attempts_that_are_over_go(run_id: str):
+    """Whatever is left of those, and nothing of others."""
+    start_sleepers([f"{run_id}/b/0.1.0/0"])
+    remove_leftovers(run_id, ["never", "a"])
+    eventually(lambda: [f"{run_id}/b/0.1.0/0"] == names_with(run_id))
+    remove_leftovers(run_id, [])
+    asyncio.run(remove(run_id, Stop("b")))
