@@ -1,13 +1,15 @@
-"""What scripts/demo trains: a small network learns a spiral on 3 workers, and processes are killed.
+"""What scripts/demo trains: a small network learns a spiral on 2 or 3 workers, as nodes come and go.
 
 The train function is what a user would write. The rest is the demonstration: a thread on the driver
-follows the journal, kills one worker with -9 half-way, and later the controller.
+follows the journal, adds a node to the cluster, kills it with -9, and later the controller.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -22,12 +24,18 @@ from trainstate import train
 from trainstate.store import History
 from trainstate.store.events import recorded
 from trainstate.train.torch import TorchTrainer, prepare_data_loader, prepare_model
+from trainstate.v1.event_pb2 import Event
 
-EPOCHS = 12
-KILLS = {4: "worker", 8: "controller"}
+EPOCHS = 24
+# A node that is killed is noticed at once: Ray takes some 15 s by default.
+HEALTH = {
+    "health_check_initial_delay_ms": 0,
+    "health_check_period_ms": 100,
+    "health_check_failure_threshold": 2,
+}
 
 
-def spiral(points: int = 3_000) -> TensorDataset:
+def spiral(points: int = 20_000) -> TensorDataset:
     """Two arms of a spiral, and which arm each point is of."""
     generator = torch.Generator().manual_seed(0)
     arm = torch.randint(0, 2, (points,), generator=generator)
@@ -72,40 +80,80 @@ def learn(config: dict[str, float]) -> float:
     return loss.item()
 
 
-def kill_processes(history: History) -> None:
-    """Follows the run, and kills what KILLS says when it has committed so many checkpoints."""
-    left, pids = dict(KILLS), {}
-    with history.tail(history.end.next_seq) as tail:
-        while left:
-            for _, event in recorded(tail.read()):
-                if event.HasField("controller_started"):
-                    pids["controller"] = event.controller_started.pid
-                if event.HasField("worker_started") and event.worker_started.rank == 1:
-                    pids["worker"] = event.worker_started.pid
-                if event.HasField("checkpoint_committed"):
-                    victim = left.pop(event.checkpoint_committed.index, None)
-                    if victim is not None:
-                        print(f"*** kill -9 of the {victim} ***", file=sys.stderr, flush=True)
-                        os.kill(pids[victim], signal.SIGKILL)
+class Mischief:
+    """Follows the run, and does what is due when so many workers have made so many checkpoints."""
+
+    def __init__(self, history: History, address: str) -> None:
+        self._due = [(2, 2, self._add_node), (3, 4, self._kill_node), (2, 4, self._kill_controller)]
+        self._made = (0, 0)
+        self._history = history
+        self._address = address
+        self._node: subprocess.Popen[bytes] | None = None
+        self._controller = 0
+
+    def run(self) -> None:
+        """For a thread of its own."""
+        with self._history.tail(self._history.end.next_seq) as tail:
+            while self._due:
+                for _, event in recorded(tail.read()):
+                    self._see(event)
+
+    def _see(self, event: Event) -> None:
+        workers, made = self._made
+        if event.HasField("controller_started"):
+            self._controller = event.controller_started.pid
+        if event.HasField("attempt_planned"):
+            self._made = (event.attempt_planned.num_workers, 0)
+        if event.HasField("checkpoint_committed"):
+            self._made = (workers, made + 1)
+        if self._due and self._made == self._due[0][:2]:
+            self._due.pop(0)[2]()
+
+    def _add_node(self) -> None:
+        say("a node with one more CPU joins the cluster")
+        ray_command = shutil.which("ray", path=Path(sys.executable).parent) or "ray"
+        command = [ray_command, "start", "--address", self._address, "--num-cpus=1", "--block"]
+        self._node = subprocess.Popen(
+            command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def _kill_node(self) -> None:
+        say("kill -9 of that node")
+        self.end()
+
+    def _kill_controller(self) -> None:
+        say("kill -9 of the controller")
+        os.kill(self._controller, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Leaves no node behind."""
+        if self._node is not None and self._node.poll() is None:
+            os.killpg(self._node.pid, signal.SIGKILL)
+            self._node.wait()
+
+
+def say(what: str) -> None:
+    print(f"*** {what} ***", file=sys.stderr, flush=True)
 
 
 def main() -> None:
-    """Trains, with a thread beside that kills."""
+    """Trains, with a thread beside that does mischief."""
     home = Path(os.environ["TRAINSTATE_HOME"])
     with tempfile.TemporaryDirectory(prefix="ts") as folder:
-        ray.init(
-            num_cpus=3,
+        cluster = ray.init(
+            num_cpus=2,
             include_dashboard=False,
+            _system_config=HEALTH,
             _temp_dir=folder,
             log_to_driver=False,
             logging_level="ERROR",
         )
-        history = History(journal())
-        threading.Thread(target=kill_processes, args=(history,), daemon=True).start()
+        mischief = Mischief(History(journal()), cluster.address_info["gcs_address"])
+        threading.Thread(target=mischief.run, daemon=True).start()
         result = TorchTrainer(
             learn,
             train_loop_config={"lr": 0.01},
-            scaling_config=train.ScalingConfig(num_workers=3),
+            scaling_config=train.ScalingConfig(num_workers=(2, 3)),
             run_config=train.RunConfig(
                 name="spiral",
                 storage_path=str(home / "storage"),
@@ -113,6 +161,7 @@ def main() -> None:
                 checkpoint_config=train.CheckpointConfig(num_to_keep=3),
             ),
         ).fit()
+        mischief.end()
         ray.shutdown()
     print(f"loss {result.metrics['loss']:.3f} after {EPOCHS} epochs, in {result.checkpoint.path}")
 
