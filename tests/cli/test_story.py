@@ -112,7 +112,7 @@ def test_a_preempted_run_says_who_goes(capsys):
     """And until when."""
     going = Run("r", status=RunStatus.PREEMPTING, preempted_ranks=[1, 2], preemption_deadline_ns=S)
     tell(going, None)
-    assert "ranks 1, 2 are to go at 19" in capsys.readouterr().out
+    assert "until 1970-01-01 00:00:01; ranks 1, 2 are to go" in capsys.readouterr().out
 
 
 # --- of a run that goes on ------------------------------------------------------------------------

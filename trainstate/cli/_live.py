@@ -12,6 +12,7 @@ from trainstate.cli._follow import Follower
 from trainstate.cli._plain import plain_metrics
 from trainstate.cli._text import clean, count, fields, headline, moment, short, word
 from trainstate.core import RunStatus, WorkerStatus, evolve, initial
+from trainstate.core.model import ReplicaGroupStatus
 from trainstate.core.views.goodput import goodput
 from trainstate.errors import NotAJournal, TrainstateError
 from trainstate.state.home import stale
@@ -22,6 +23,7 @@ from trainstate.v1 import event_pb2 as e
 # Reports per second are those of the last so many seconds.
 _RATE_S = 10.0
 _METRICS_SHOWN = 5
+_DOWN = (ReplicaGroupStatus.FAILED, ReplicaGroupStatus.REPLACING)
 _ALIVE = (WorkerStatus.RUNNING, WorkerStatus.FAILING)
 
 
@@ -46,8 +48,20 @@ class Live:
         return self._state != before and bool(self.run.status)
 
     @property
-    def _state(self) -> tuple[RunStatus, int]:
-        return self.run.status, self.run.have_workers
+    def _state(self) -> tuple[RunStatus, int, int]:
+        return self.run.status, self.run.have_workers, len(self.down)
+
+    @property
+    def down(self) -> list[int]:
+        """Replica groups that do not train now."""
+        groups = self.run.attempt.groups.values() if self.run.attempt else ()
+        return [one.group for one in groups if one.status in _DOWN]
+
+    @property
+    def replacements(self) -> int:
+        """How often a replica group was replaced, in all attempts."""
+        attempts = self.run.attempts
+        return sum(one.replacements for each in attempts for one in each.groups.values())
 
     def looked(self, now_s: float) -> None:
         """Notes how many reports there are at a moment of a monotonic clock."""
@@ -166,6 +180,8 @@ def _workers(live: Live) -> Iterator[str]:
         yield f"{run.have_workers}/{run.need_workers} workers fit"
     elif live.size and not run.status.is_terminal:
         yield f"{live.alive}/{live.size} workers"
+    if live.down and not run.status.is_terminal:
+        yield f"replaces replica group {', '.join(map(str, live.down))}"
 
 
 def why(live: Live) -> str:
@@ -180,6 +196,7 @@ def summary(live: Live) -> list[str | _render.Styled]:
     rest = [
         f"{word(run.cause)}{gone}",
         count(len(run.attempts), "attempt"),
+        count(live.replacements, "replacement") if live.replacements else "",
         count(run.reports, "report"),
         f"goodput {live.goodput:.1%}",
         str(live.journal),

@@ -19,7 +19,8 @@ from trainstate.cli._text import (
     word,
 )
 from trainstate.core import Attempt, Budget, Cause, Run, RunStatus, Worker
-from trainstate.core.policy import BUDGET_OF, UNLIMITED, charge
+from trainstate.core.model import ReplicaGroupStatus
+from trainstate.core.policy import BUDGET_OF, UNLIMITED, charge, preemption_ends_ns
 from trainstate.core.views.event_json import message_json
 from trainstate.v1 import state_pb2 as s
 
@@ -29,6 +30,7 @@ Row = tuple[str, Any]
 _ODD_SHOWN = 10
 # Its cause is that of the last restart, which the attempts tell.
 _TRAINING = (RunStatus.RUNNING, RunStatus.PREEMPTING)
+_DOWN = (ReplicaGroupStatus.FAILED, ReplicaGroupStatus.REPLACING)
 
 
 def tell(run: Run, attempt: Attempt | None, stale: bool = False, tracebacks: bool = False) -> None:
@@ -91,10 +93,12 @@ def _waits_for(run: Run) -> str:
     if run.status == RunStatus.RESTARTING and run.restart_time_ns:
         return f"the next attempt, at {moment(run.restart_time_ns)}"
     if run.status == RunStatus.PREEMPTING:
-        until = moment(run.preemption_deadline_ns or 0)
+        until = moment(preemption_ends_ns(run))
         ranks = ", ".join(map(str, run.preempted_ranks))
-        return f"a checkpoint; ranks {ranks} are to go" + (f" at {until}" if until else "")
-    return ""
+        return f"a checkpoint, until {until}; ranks {ranks} are to go"
+    groups = run.attempt.groups.values() if run.attempt is not None else ()
+    down = [str(one.group) for one in groups if one.status in _DOWN]
+    return f"replica groups {', '.join(down)}; the others train" if down else ""
 
 
 def _controller_starts(run: Run) -> str:
@@ -131,7 +135,7 @@ def _settings(settings: s.RunSettings | None) -> Iterator[Row]:
     yield "backend", fields(plain.get("backend_config", {}))
     yield "train loop config", given(plain.get("train_loop_config", {}))
     yield "datasets", ", ".join(plain.get("datasets", []))
-    yield "failures allowed", fields(config.get("failure_config", {}))
+    yield "failures allowed", given(config.get("failure_config", {}))
     yield "checkpoints kept", fields(config.get("checkpoint_config", {}))
     yield "storage", config.get("storage_path", "")
 

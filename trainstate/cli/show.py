@@ -43,7 +43,8 @@ def show(
     run = found.history.run(found.run_id, position.include if position else None)
     chosen = find_attempt(run, attempt)
     if not as_json:
-        is_stale = not run.status.is_terminal and stale(found.history.path)
+        now = found.history.run(found.run_id) if position else run
+        is_stale = not now.status.is_terminal and stale(found.history.path)
         _story.tell(run, chosen, is_stale, tracebacks)
     elif attempt is None:
         _render.emit({"journal": str(found.history.path), **plain_run(run)})
