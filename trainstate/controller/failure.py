@@ -31,6 +31,12 @@ _LOST = (
     "its process ended: os._exit, a crash in native code, or the system's out-of-memory killer;"
     " its log, and `dmesg` on that node, may say which"
 )
+_LOST_NODE = (
+    "the machine was switched off, taken away or cut off, or its raylet was killed: `ray list nodes`;"
+    " replace it, or let num_workers be a range"
+)
+_NODE = re.compile(r"actor's node was (terminated[^.]*)")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # Ray writes them into the texts of its errors
 _DETAIL = re.compile(r"Worker exit detail: (.*?)(?:\. |$)")
 _MESSAGE_CHARACTERS = 8_000
 _TRACEBACK_CHARACTERS = 32_000
@@ -62,9 +68,17 @@ def lost(error: BaseException, rank: int, node_id: str) -> s.Error:
     """The Error of a worker whose process is gone: what Ray says of it, and where to look."""
     described = describe(error, rank, node_id)
     detail = _DETAIL.search(described.message)
+    with_node = _NODE.search(described.message)
     described.traceback = described.message  # what Ray says, whole
-    described.message = f"the process of rank {rank} ended: {detail[1] if detail else 'no detail'}"
-    described.hint = _HINTS.get(type(error).__name__, _LOST)
+    if with_node:
+        described.message = (
+            f"rank {rank} went with its node {node_id[:12]}, which was {with_node[1]}"
+        )
+        described.hint = _LOST_NODE
+    else:
+        what = detail[1] if detail else "no detail"
+        described.message = f"the process of rank {rank} ended: {what}"
+        described.hint = _HINTS.get(type(error).__name__, _LOST)
     return described
 
 
@@ -105,7 +119,7 @@ def _story(error: BaseException) -> str:
 
 def _kept(text: str, characters: int) -> str:
     """A text that has UTF-8, and a bound; of a longer one the beginning and the end are kept."""
-    whole = text.encode("utf-8", "backslashreplace").decode()
+    whole = _COLOURS.sub("", text).encode("utf-8", "backslashreplace").decode()
     if len(whole) <= characters:
         return whole
     half = characters // 2
