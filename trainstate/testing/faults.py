@@ -101,6 +101,8 @@ class Faults:
 
     def _and(self, kind: str, times: int, **arguments: float) -> Faults:
         fault = _Fault(kind, times, arguments)
+        if any(one < 0 for one in arguments.values()):
+            raise UsageError(f"{fault.name} is of nobody", hint="ranks and steps count from 0")
         if times < 1:
             raise UsageError(f"{fault.name} with times={times}", hint="a fault fires once or more")
         if fault.name in {one.name for one in self._planned}:

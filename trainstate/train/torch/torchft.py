@@ -55,6 +55,12 @@ class TorchftConfig(TorchConfig):
         super().__init__(**kwargs)
         if replica_group_size < 1:
             raise ValueError(f"TorchftConfig({replica_group_size=}) must be at least 1")
+        if lighthouse_addr is not None and lighthouse_kwargs:
+            raise ValueError(
+                "TorchftConfig: lighthouse_addr names one to join, lighthouse_kwargs are of a new one"
+            )
+        if lighthouse_addr is not None and "://" not in lighthouse_addr:
+            raise ValueError(f"TorchftConfig({lighthouse_addr=}) must be a URL, http://host:port")
         self.lighthouse_kwargs = dict(lighthouse_kwargs or {})
         self.lighthouse_addr = lighthouse_addr or os.environ.get(_LIGHTHOUSE) or None
         self.replica_group_size = replica_group_size
