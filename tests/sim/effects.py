@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 from tests.sim.scripts import Gang
 from tests.sim.worker import Answer, Name, Worker
 from tests.sim.world import Until
-from trainstate.core import Attempt, Cause, Placement, WorkerStatus, model, policy
+from trainstate.core import (
+    Attempt,
+    Cause,
+    Placement,
+    PlacementStatus,
+    WorkerStatus,
+    model,
+    policy,
+)
 from trainstate.core import effects as f
 from trainstate.core import observations as o
 from trainstate.testing.given import START_NS
@@ -88,6 +96,9 @@ def _placed(here: Controller, placements: Sequence[Placement]) -> o.Placed:
 
 async def _watch(here: Controller, effect: f.Watch) -> o.Observation:
     while True:
+        for one in _placements(here):
+            if one.status is PlacementStatus.REQUESTED:
+                here.cluster.nodes.ask(one.name, len(one.bundles))
         placed = _placed(here, _placements(here))
         known = {one.name: tuple(one.node_ids) for one in here.run.placements.values()}
         if any(known[group.name] != group.node_ids for group in placed.groups):

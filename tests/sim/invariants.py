@@ -79,7 +79,10 @@ class Invariants:
         elif isinstance(payload, e.WorkerStarted | e.WorkerFailing | e.WorkerCompleted):
             self._worker(kind, run.attempts[-1].workers[payload.rank])
         elif isinstance(payload, e.CheckpointCommitted):
-            self._used.clear()
+            workers = run.attempts[-1].workers.values() if run.attempts else ()
+            # Not by the others' progress, while a replacement has come to nothing yet.
+            if all(one.reports > one.first_report for one in workers if one.generation):
+                self._used.clear()
         elif isinstance(payload, e.RunPreempting):
             self._going[run.attempts[-1].attempt_id].update(payload.ranks)
         elif run.status.is_terminal:

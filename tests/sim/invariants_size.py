@@ -34,6 +34,7 @@ class SizeInvariants:
         self._notice_ns = 0
         self._sizes: list[int] = []
         self._held: dict[str, list[str]] = {}
+        self._lack: dict[str, bool] = {}
 
     def recorded(self, run: Run, event: e.Event, kind: str, payload: Any) -> None:
         watch = _WATCHED.get(kind)
@@ -86,13 +87,14 @@ class SizeInvariants:
     # --- placement groups -----------------------------------------------------------------------------
 
     def _released(self, run: Run, event: e.Event, released: e.PlacementReleased) -> None:
-        """They are kept until the run ends, but for those with a node that is taken away."""
+        """They are kept until the run ends, but for those with a node that is taken away, or gone."""
         assert released.name not in self._cluster.nodes.groups, "it is still there"
         if run.status is not RunStatus.SHUTTING_DOWN:
             self._covered["placement groups given back before the end"] += 1
             held = self._held.pop(released.name, [])
             drained = [one for one in held if one and self._cluster.nodes.nodes[one].is_draining]
-            assert drained, f"{released.name} is given back, and none of its nodes is drained"
+            gone = self._lack[released.name] and not released.name.startswith(f"{run.run_id}/0.")
+            assert drained or gone, f"{released.name} is given back, and has all its nodes"
 
     def _requested(self, run: Run, event: e.Event, requested: e.PlacementRequested) -> None:
         same = [one.name for one in run.placements.values() if one.slot == requested.slot]
@@ -102,6 +104,7 @@ class SizeInvariants:
         """The node of each bundle; of one that has none now, the one it had."""
         before = self._held.get(payload.name, [""] * len(payload.node_ids))
         both = zip(payload.node_ids, before, strict=True)
+        self._lack[payload.name] = "" in payload.node_ids
         self._held[payload.name] = [now or last for now, last in both]
 
     def _scheduled(self, run: Run, event: e.Event, scheduled: e.WorkerScheduled) -> None:
