@@ -704,3 +704,15 @@ def test_the_environment_names_nothing_of_the_kind(name: str) -> None:
     """What is no callback is refused, with its name."""
     with pytest.raises(UsageError, match=name):
         callbacks_of({"TRAINSTATE_CALLBACKS": name})
+
+
+def test_a_checkpoint_that_never_will_be_is_not_waited_for() -> None:
+    """Half of a replica group had reported it when the group went: the others' sets go on."""
+    sets = ReportSets({0: 0, 1: 0, 2: 0})
+    half = report(1)
+    half.checkpoint = "half"
+    for one in (report(0), half):
+        sets.add(one)
+    for rank in (1, 2):
+        sets.leave(rank)
+    assert [(0, "")] == [(one.index, one.directory) for one in sets.due()]

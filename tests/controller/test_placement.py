@@ -257,9 +257,12 @@ def run_of(placements: Sequence[Placement], placed: object) -> Run:
 def watch(run: Run) -> Placed | Preempted:
     """The first that watching says."""
 
+    async def ask(missing: Sequence[Placement]) -> None:
+        module.ask(missing, None)
+
     async def first() -> Placed | Preempted:
         said: asyncio.Queue[Placed | Preempted] = asyncio.Queue()
-        watching = asyncio.create_task(module.watch("attempt", lambda: run, said.put_nowait))
+        watching = asyncio.create_task(module.watch("attempt", lambda: run, said.put_nowait, ask))
         try:
             return await said.get()
         finally:

@@ -497,7 +497,7 @@ def test_a_run_of_groups_finishes_with_its_last_checkpoint():
     story = in_groups()
     parts = [reported(rank, "c0") for rank in range(4)]
     story.observed(*parts, *map(completed, range(4))).then(
-        effects=[WATCH, f.Publish(A1, 0, 0), f.Publish(A1, 0, 1)], status=RunStatus.RUNNING
+        effects=[WATCH, f.Publish(A1, 0, 0)], status=RunStatus.RUNNING
     )
     story.observed(published(1)).then(status=RunStatus.RUNNING)
     story.observed(published(0)).then(effects=[f.Stop(A1)], next_status=RunStatus.FINISHED)
@@ -526,3 +526,60 @@ def test_an_attempt_ends_with_its_groups():
         {"attempt.groups.1.status": ReplicaGroupStatus.ENDED}, irregular=[]
     )
     assert ids("n1") == tuple({*story.run.placements["run/0.1"].node_ids[:2]})
+
+
+# --- what a replacement begins with ---------------------------------------------------------------
+
+
+def commits(story, index: int, *ranks: int, group: int, first: int = 0):
+    """A group's ranks report a checkpoint, and it is published."""
+    name = f"c{group}.{index}"
+    story.observed(*(reported(rank, name, first=first) for rank in ranks)).then()
+    story.observed(o.Published(A1, first, 0, group)).then()
+    return story
+
+
+def test_all_ranks_of_a_replacement_begin_with_the_same_checkpoint():
+    """What was there when it was ready; what others commit since is not for it (2-19)."""
+    story = commits(in_groups(), 0, 0, 1, group=0)
+    after(story, failed(2))
+    comes_up(story, 1)
+    commits(story, 1, 0, 1, group=0, first=1)
+    groups = story.run.attempt.groups
+    assert (2, 0, 1) == (story.run.checkpoints_committed, groups[0].visible, groups[1].visible)
+    assert [0, 0] == [one.group for one in story.run.checkpoints.values()]
+
+
+def test_what_a_replacement_loads_is_not_deleted():
+    """Until all its ranks have reported, though others commit on and only one is to be kept."""
+    story = commits(in_groups(num_to_keep=1), 0, 0, 1, group=0)
+    after(story, failed(2))
+    comes_up(story, 1)
+    for index in (1, 2):
+        commits(story, index, 0, 1, group=0, first=index)
+    due = [one.index for one in plan(story.run) if isinstance(one, f.DeleteCheckpoint)]
+    assert [1] == due
+    story.observed(reported(2, "", generation=1), reported(3, "", generation=1)).then()
+    due = [one.index for one in plan(story.run) if isinstance(one, f.DeleteCheckpoint)]
+    assert [0, 1] == due
+
+
+def test_the_progress_of_others_forgives_nothing():
+    """A group that comes to nothing again and again uses its budget up, whatever others commit."""
+    story = after(in_groups(max_failures=1, backoff_first_s=0), failed(2))
+    comes_up(story, 1)
+    commits(story, 0, 0, 1, group=0)
+    assert 1 == story.run.budgets[1].used
+    story.observed(failed(2, generation=1)).then(next_status=RunStatus.ERRORED)
+
+
+def test_groups_that_go_at_once_are_charged_once():
+    """Of one event; none waits for the other's backoff, and one that was started since counts again."""
+    story = after(in_groups(6, max_failures=2), failed(0), failed(2))
+    assert (1, {0, 1}) == (
+        story.run.budgets[1].used,
+        {one.group for one in plan(story.run) if isinstance(one, f.StartGang)},
+    )
+    comes_up(story, 0)
+    after(story, failed(0, generation=1))
+    assert 2 == story.run.budgets[1].used

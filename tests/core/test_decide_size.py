@@ -346,7 +346,7 @@ def test_a_node_that_is_to_go_starts_nothing(place):
     """Who is told while workers start begins elsewhere at once: nothing is to be saved yet."""
     story = led(*place)
     story.observed(notice("n1")).then(
-        {"error.message": "preempted: ranks 0, 1; before they trained", "budgets.2.used": 1},
+        {"error.message": "ranks 0, 1 are taken away; before they trained", "budgets.2.used": 1},
         events=["run_preempting", *RESTARTS],
         effects=[f.Stop(A1)],
     )
@@ -410,7 +410,7 @@ def test_a_preempted_run_restarts_when_its_state_is_saved():
     """At the next checkpoint: nothing is lost; and it counts as a preemption, not as a failure."""
     story = preempted()
     story.observed(*checkpoint(0, 0, 1)).then(
-        {"error.message": "preempted: ranks 0, 1; its state is saved", "budgets.2.used": 1},
+        {"error.message": "ranks 0, 1 are taken away; its state is saved", "budgets.2.used": 1},
         events=["report_received", "report_received", "checkpoint_committed", *RESTARTS],
         effects=[f.Stop(A1)],
         cause=Cause.NODE_PREEMPTED,
@@ -422,7 +422,7 @@ def test_a_preempted_run_restarts_when_time_is_up():
     story = preempted()
     story.observed(o.Woke()).then(events=[], status=RunStatus.PREEMPTING)
     story.observed(o.Woke(), at_s=LATE_S).then(
-        {"error.message": "preempted: ranks 0, 1; its time is up"}, events=RESTARTS
+        {"error.message": "ranks 0, 1 are taken away; its time is up"}, events=RESTARTS
     )
 
 
@@ -483,7 +483,7 @@ def test_groups_on_nodes_that_go_are_released_and_asked_for_anew():
     story.observed(o.Woke(), at_s=LATE_S).then(events=[])
     gone = story.observed(o.Released((P0,)))
     gone.then(events=[e.PlacementReleased(name=P0)])
-    assert "a node of it is taken away" == gone.events[0].reason
+    assert "a node of it is gone, or is taken away" == gone.events[0].reason
     run = story.observed(o.Woke()).then(events=SCHEDULED, effects=[f.Place(A2)])
     assert ["run/0.2"] == list(run.placements)
 
@@ -529,3 +529,15 @@ def test_a_resize_that_was_decided_elsewhere_stands():
     """Who fails or is told to go while the size changes adds nothing."""
     story = led(*TRAINING, event(e.RunResizing(from_workers=2, to_workers=3)))
     story.observed(notice("n1"), o.Woke()).then(events=[], effects=[f.Stop(A1)])
+
+
+def test_an_extra_whose_node_is_gone_is_asked_for_anew():
+    """Ray tries a lost bundle without a pause; what nobody runs on is given back, and requested."""
+    story = training(elastic(1, 3), placed(["n1"], slot_1=["n2"]))
+    lost = o.Placed((reserved(nodes=["n1"]), reserved(P1, ["n2"]), reserved(P2, ["n3"])))
+    story.observed(lost).then()
+    story.observed(o.Placed((reserved(P2, [""]),))).then()
+    assert f.Release((P2,)) in plan(story.run)
+    story.observed(o.Released((P2,))).then(events=["placement_released", "placement_requested"])
+    assert ["run/0.1", "run/1.1", "run/2.2"] == list(story.run.placements)
+    assert not any(isinstance(one, f.Release) for one in plan(story.run))

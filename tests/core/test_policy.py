@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given as forall
 from hypothesis import strategies as st
@@ -401,3 +403,12 @@ def test_attempts_are_named_by_run_and_number():
     """Whoever decides the same names it the same."""
     assert A1 == attempt_id_of("run", 1)
     assert 4 == len({attempt_id_of(run, number) for run in ("a", "b") for number in (1, 2)})
+
+
+def test_what_shall_never_be_is_far_away():
+    """An interval, or a grace, of infinity is a time like others."""
+    run = Run("run", settings=s.RunSettings(), preemption_deadline_ns=5)
+    run.settings.scaling_config.elastic_resize_monitor_interval_s = math.inf
+    run.settings.run_config.failure_config.preemption_grace_s = math.inf
+    assert 10**18 <= resize_due_ns(run) < 2**63
+    assert 10**18 <= preemption_ends_ns(run) < 2**63

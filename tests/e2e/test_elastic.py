@@ -116,7 +116,8 @@ def test_1_05_a_run_grows_and_shrinks_with_the_cluster(nodes: Nodes, tmp_path: P
         healed = seen.trains_on(3)
         (tmp_path / "enough").touch()
         assert 0 == seen.process.wait(PATIENCE_S)
-    assert groups == {one.name: one.placement_group_id for one in healed.placements.values()}
+    now = {one.name: one.placement_group_id for one in healed.placements.values()}
+    assert 2 == len(groups.items() & now.items())  # what lost its node was asked for anew
     assert back.node_id in {one.node_id.hex() for one in healed.attempts[-1].by_rank}
     run = newest(nodes.cluster, "elastic")
     assert RunStatus.FINISHED is run.status

@@ -246,3 +246,30 @@ def test_a_controller_is_killed_in_a_replacement(cluster: Cluster, tmp_path: Pat
     (attempt,) = ran.run.attempts
     assert [0, len(KILLS), 0] == [one.generation for one in attempt.by_rank]
     assert [] == left_behind(ran.run.run_id)
+
+
+def test_a_group_meets_its_own(cluster: Cluster, tmp_path: Path) -> None:
+    """Collectives are inside a group, whichever ranks come first; so are the values of callbacks."""
+
+    def function() -> None:
+        rank = train.get_context().get_world_rank()
+        for turn in range(3):
+            early = rank in ((0, 3), (1, 2), (3, 0))[turn]
+            if early:
+                (tmp_path / f"{turn}-{rank}").touch()
+            while not early and len(list(tmp_path.glob(f"{turn}-*"))) < 2:
+                time.sleep(PACE_S)
+            first = train.collective.broadcast_from_rank_zero(rank)
+            assert rank // 2 * 2 == first, f"rank {rank} heard {first}"
+
+    ran = run(
+        cluster,
+        function,
+        "meet",
+        tmp_path / "results",
+        workers=4,
+        cpus=0.25,
+        backend_config=Groups(2),
+    )
+    assert ran.error is None
+    assert RunStatus.FINISHED is ran.run.status

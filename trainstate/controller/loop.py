@@ -14,14 +14,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from trainstate.core import Run, evolve
+from trainstate.controller.failure import describe
+from trainstate.core import Cause, Run, evolve
 from trainstate.core.applying import stamp
 from trainstate.core.decide import decide
 from trainstate.core.effects import Effect
 from trainstate.core.freeze import copy
-from trainstate.core.observations import Observation
+from trainstate.core.observations import Broke, Observation
 from trainstate.core.plan import plan
-from trainstate.core.policy import complete
+from trainstate.core.policy import complete, surplus
 from trainstate.v1 import event_pb2 as e
 
 Append = Callable[[Sequence[e.Event]], Awaitable[None]]
@@ -77,7 +78,11 @@ class Loop:
         self._under_way.clear()
 
     def _decide(self, observation: Observation) -> Sequence[e.Event]:
-        decision = decide(self._ahead, observation, self._now_ns())
+        try:
+            decision = decide(self._ahead, observation, self._now_ns())
+        except Exception as error:  # the boundary: what is wrong with us ends the run, and is said
+            broke = Broke(Cause.CONTROLLER_ERROR, describe(error))
+            decision = decide(self._ahead, broke, self._now_ns())
         for event in decision.events:
             stamp(self._ahead, event)
             evolve(self._ahead, event)
@@ -92,6 +97,8 @@ class Loop:
             return False
         if attempt is None:
             return True
+        if surplus(self.run):
+            return False
         gangs = {attempt.group_of(event.report_received.rank) for event in events}
         return all(complete(attempt, group) is None for group in gangs)
 

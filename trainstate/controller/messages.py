@@ -13,11 +13,12 @@ from trainstate.controller.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A committed checkpoint: its directory and the encoded ValueMap of its metrics."""
+    """A committed checkpoint: its directory, the encoded ValueMap of its metrics, and whose it is."""
 
     index: int
     directory: str
     metrics: bytes
+    group: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class Assignment:
 class Ack:
     """What of a worker's reports is durable, and what of its gang's is committed (both exclusive).
 
-    `kept` lists the checkpoints of the run when they are not those the worker knows (`version`).
+    `kept` lists the checkpoints of the run when they are not those the worker knows (`version`). Those
+    below `visible`, and its replica group's own, are what it goes on from.
     """
 
     durable: int
@@ -51,6 +53,7 @@ class Ack:
     version: int
     kept: tuple[Kept, ...] | None = None
     preemption: Preemption | None = None
+    visible: int | None = None
 
 
 class HookFailure(NamedTuple):

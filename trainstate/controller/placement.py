@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 import ray
 from ray._private.state import state as cluster_state
 from ray._raylet import PlacementGroupID
+from ray.exceptions import RayError
 from ray.util import placement_group, placement_group_table
 from ray.util.placement_group import PlacementGroup
 
@@ -34,6 +35,7 @@ _SLICE_S = 1  # whole seconds: Ray cuts fractions
 
 # In these states of a group, its bundles that have a node are reserved.
 _HELD = {"CREATED", "RESCHEDULING"}
+_NEVER_MS = 2**63 // 10**6  # that is no time in ns
 # Ray counts resources in ten-thousandths.
 _UNITS = 10_000
 
@@ -92,7 +94,7 @@ async def place(
     a thread what asks for groups.
     """
     began_s = time.monotonic()
-    gang = _Gang(await make(_ask, placements, labels))
+    gang = _Gang(await make(ask, placements, labels))
     short: Short | None = None
     while (seen := await _settled(placements, need, avoid)).live(avoid) < need:
         waited_s = time.monotonic() - began_s
@@ -120,16 +122,28 @@ async def _settled(placements: Sequence[Placement], need: int, avoid: Collection
 
 
 async def watch(
-    attempt_id: str, run: Callable[[], Run], say: Callable[[Placed | Preempted], None]
+    attempt_id: str,
+    run: Callable[[], Run],
+    say: Callable[[Placed | Preempted], None],
+    ask: Callable[[Sequence[Placement]], Awaitable[object]],
 ) -> NoReturn:
     """Tells of every bundle that is not where the run has it, and of nodes that are drained.
 
-    It tells so once a second until the run has it. `run` is asked for the run as it is by now.
+    It tells so once a second until the run has it. `run` is asked for the run as it is by now; `ask`
+    makes groups that are requested and not there. While the cluster answers nobody there is no news.
     """
     while True:
+        await asyncio.sleep(LOOK_S)
         now = run()
         placements = list(now.placements.values())
-        seen = await asyncio.to_thread(_look, placements)
+        try:
+            seen = await asyncio.to_thread(_look, placements)
+        except RayError:
+            continue
+        both = zip(placements, seen.groups, strict=True)
+        missing = [one for one, group in both if not group.placement_group_id]
+        if missing:
+            await ask(missing)
         placed = _placed(placements, seen)
         known = {one.name: tuple(one.node_ids) for one in placements}
         workers = now.attempt.workers.values() if now.attempt is not None else ()
@@ -139,12 +153,11 @@ async def watch(
             say(_preempted(attempt_id, going))
         if any(known[group.name] != group.node_ids for group in placed.groups):
             say(placed)
-        await asyncio.sleep(LOOK_S)
 
 
 def _preempted(attempt_id: str, going: Mapping[str, int]) -> Preempted:
-    """`going` has the deadline of each node, in ms since the Unix epoch; 0: nobody said."""
-    deadline_ms = min((one for one in going.values() if one), default=None)
+    """`going` has the deadline of each node, in ms since the Unix epoch; 0, or no time: nobody said."""
+    deadline_ms = min((one for one in going.values() if 0 < one < _NEVER_MS), default=None)
     deadline_ns = None if deadline_ms is None else deadline_ms * 1_000_000
     return Preempted(attempt_id, tuple(going), deadline_ns=deadline_ns)
 
@@ -170,7 +183,7 @@ class _Gang:
             await asyncio.wait({self._ready}, timeout=pause_s)
 
 
-def _ask(placements: Sequence[Placement], labels: Labels | None) -> PlacementGroup:
+def ask(placements: Sequence[Placement], labels: Labels | None) -> PlacementGroup:
     """Makes the groups that are not there; returns the first."""
     there = {name: _group(group_id) for name, (group_id, _) in _table().items()}
     groups = [there.get(one.name) or _make(one, labels) for one in placements]

@@ -18,11 +18,16 @@ SETS_MAX = 10_000
 
 @dataclass(slots=True)
 class ReportSet:
-    """The reports of one index: encoded ValueMaps by rank, and the checkpoint's directory or ""."""
+    """The reports of one index: encoded ValueMaps, and directories of checkpoints, by rank."""
 
     index: int
     metrics: dict[int, bytes] = field(default_factory=dict)
-    directory: str = ""
+    directories: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def directory(self) -> str:
+        """The checkpoint's, or "" without one; with replica groups, one of theirs."""
+        return next(iter(self.directories.values()), "")
 
 
 class ReportSets:
@@ -56,7 +61,8 @@ class ReportSets:
             self._begin(index)
         found = self._waiting[index]
         found.metrics[report.rank] = report.metrics.SerializeToString()
-        found.directory = found.directory or report.checkpoint
+        if report.checkpoint:
+            found.directories[report.rank] = report.checkpoint
 
     def commit(self, directory: str) -> None:
         """The checkpoint of this directory is committed."""
@@ -70,8 +76,11 @@ class ReportSets:
             del self._waiting[index]
 
     def leave(self, rank: int) -> None:
-        """That rank is being replaced: the others' sets are whole without it."""
+        """That rank is being replaced: the others' sets are whole without it, and what it saved."""
         self._position.pop(rank, None)
+        for found in self._waiting.values():
+            if found.directories.get(rank) not in self._committed:
+                found.directories.pop(rank, None)
 
     def join(self, rank: int) -> None:
         """A successor of that rank takes part from where the others are."""
@@ -81,11 +90,11 @@ class ReportSets:
         """The sets that are whole, in order, each once."""
         while self._waiting:
             index, first = next(iter(self._waiting.items()))
-            waits = first.directory and first.directory not in self._committed
-            if waits or not self._is_whole(first):
+            saved = set(first.directories.values())
+            if saved - self._committed or not self._is_whole(first):
                 return
             del self._waiting[index]
-            self._committed.discard(first.directory)
+            self._committed -= saved
             yield first
 
     def _is_whole(self, found: ReportSet) -> bool:

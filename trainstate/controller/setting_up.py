@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -42,7 +42,8 @@ async def set_up(job: Job, run: Run, effect: SetUp, observers: Observers) -> Rea
     try:
         handles = [gang.find(run, attempt, worker) for worker in workers]
         async with limit:
-            await _assign(job, run, attempt, workers, handles, observers)
+            extra = await observers.extra(handles, effect.group)
+            await _assign(job, run, attempt, workers, handles, extra)
         versions = await asyncio.to_thread(_prepare, job, run, attempt, effect.group)
         return Ready(attempt.attempt_id, versions, *which)
     except StorageError:
@@ -73,17 +74,15 @@ async def _assign(
     attempt: Attempt,
     workers: Sequence[Worker],
     handles: Sequence[Any],
-    observers: Observers,
+    extra: Mapping[str, Sequence[Any]],
 ) -> None:
     shards = await data_host.shards(job, run, attempt)
-    extra = await observers.extra(handles, attempt.group_of(workers[0].rank))
-    rank_zero = gang.worker_name(run, attempt, workers[0])
     calls = [
         handle.assign.remote(
             Assignment(
                 info=_info(job, attempt, worker),
                 storage=job.storage,
-                rank_zero=rank_zero,
+                rank_zero=_rank_zero(run, attempt, worker),
                 callbacks=job.callbacks,
                 shards=shards[worker.rank] if shards else {},
                 extra={name: values[position] for name, values in extra.items()},
@@ -94,6 +93,11 @@ async def _assign(
         for position, (worker, handle) in enumerate(zip(workers, handles, strict=True))
     ]
     await asyncio.gather(*calls)
+
+
+def _rank_zero(run: Run, attempt: Attempt, worker: Worker) -> str:
+    """Whom the worker's gang meets at."""
+    return gang.worker_name(run, attempt, attempt.gang(attempt.group_of(worker.rank))[0])
 
 
 def _info(job: Job, attempt: Attempt, worker: Worker) -> SessionInfo:

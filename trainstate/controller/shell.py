@@ -143,7 +143,11 @@ class Shell:
         return sorted(self._run().placements.values(), key=lambda one: one.slot)
 
     async def _watch(self, effect: Watch) -> o.Observation:
-        return await placement.watch(effect.attempt_id, self._run, self._mention)
+        return await placement.watch(effect.attempt_id, self._run, self._mention, self._ask)
+
+    async def _ask(self, missing: Sequence[Placement]) -> None:
+        labels = await self._observers.labels(self._attempt.num_workers)
+        await self._making.do(placement.ask, missing, labels)
 
     async def _release(self, effect: Release) -> o.Observation:
         await self._making.over()
@@ -163,7 +167,8 @@ class Shell:
             # From now on nobody waits for those who are gone to read their shards; a host that is
             # gone too is found at the set-up.
             shards = data_host.shards(self._job, self._run(), self._attempt)
-            await asyncio.gather(shards, return_exceptions=True)
+            limited = asyncio.wait_for(shards, self._limits.start_timeout_s)
+            await asyncio.gather(limited, return_exceptions=True)
         return await gang.start(self._run(), self._attempt, effect, env, self._limits, make)
 
     async def _set_up(self, effect: SetUp) -> o.Observation:
@@ -202,13 +207,24 @@ class Shell:
         kept = None
         if now != version:
             kept = tuple(
-                Kept(one.index, one.directory, (one.metrics or s.ValueMap()).SerializeToString())
+                Kept(
+                    one.index,
+                    one.directory,
+                    (one.metrics or s.ValueMap()).SerializeToString(),
+                    one.group,
+                )
                 for one in run.checkpoints.values()
             )
         attempt = self._attempt
-        keeper = attempt.keeper(attempt.group_of(train.rank))
-        durable = attempt.workers[train.rank].reports
-        return Ack(durable, keeper.committed, now, kept, _preemption(run))
+        group = attempt.group_of(train.rank)
+        return Ack(
+            durable=attempt.workers[train.rank].reports,
+            committed=attempt.keeper(group).committed,
+            version=now,
+            kept=kept,
+            preemption=_preemption(run),
+            visible=None if group is None else attempt.groups[group].visible,
+        )
 
     def _keep(self, rank: int, answer: Answer) -> None:
         if answer.exception:

@@ -81,6 +81,8 @@ def _on_sigterm(callback: Callable[[], None]) -> None:
     """Calls back for SIGTERM, in place of ending. Only a main thread can listen."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda number, frame: callback())
+        # Not for what the training function forks: that ends as ever.
+        os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
 
 
 class Worker:
@@ -247,7 +249,7 @@ class Worker:
         session = self._session
         if ack.kept is not None:
             session.kept, session.version = ack.kept, ack.version
-        session.taken_away = ack.preemption
+        session.taken_away, session.visible = ack.preemption, ack.visible
         session.buffer.acknowledge(ack.durable, ack.committed)
 
     def _nothing_new(self) -> bool:

@@ -38,6 +38,7 @@ class WorkerSession:
         self.buffer = ReportBuffer(assignment.report_buffer, notify)
         self.kept: tuple[Kept, ...] = ()
         self.version = -1
+        self.visible: int | None = None
         self.taken_away: Preemption | None = None
         self._assignment = assignment
         self._fail = fail
@@ -68,7 +69,7 @@ class WorkerSession:
             if checkpoint is None:
                 self.buffer.put(report)
                 return
-            directory = checkpoint_dir_name or self._directory(report.index)
+            directory = self._directory(checkpoint_dir_name, report.index)
             upload = (report, checkpoint, directory, upload_mode, delete_local, upload_fn)
             if upload_mode is CheckpointUploadMode.ASYNC:
                 self._uploads.submit(self._upload, *upload)
@@ -76,8 +77,13 @@ class WorkerSession:
             self._upload(*upload)
             self.buffer.wait_committed(report.index)
 
-    def _directory(self, index: int) -> str:
-        return f"{self._assignment.directory_prefix}{index:06d}"
+    def _directory(self, name: str | None, index: int) -> str:
+        """No two replica groups, nor generations of one, write to the same place."""
+        if name is None:
+            return f"{self._assignment.directory_prefix}{index:06d}"
+        info = self.info
+        apart = "" if info.replica_group is None else f"_g{info.replica_group}.{info.generation}"
+        return f"{name}{apart}"
 
     def _upload(
         self,
@@ -137,8 +143,18 @@ class WorkerSession:
     # --- what was reported ------------------------------------------------------------------------
 
     def checkpoint(self) -> Any | None:
-        """The newest committed ray.train.Checkpoint."""
-        newest = max(self.kept, key=lambda one: one.index, default=None)
+        """The newest committed ray.train.Checkpoint, the same for all ranks of a gang.
+
+        Of a replica group: the newest that was there when it began, or that it made itself.
+        """
+        ours = [
+            one
+            for one in self.kept
+            if self.visible is None
+            or one.index < self.visible
+            or one.group == self.info.replica_group
+        ]
+        newest = max(ours, key=lambda one: one.index, default=None)
         return None if newest is None else self.storage.checkpoint(newest.directory)
 
     def reported_checkpoints(self) -> Sequence[tuple[Any, Mapping[str, Any]]]:

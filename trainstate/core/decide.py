@@ -79,8 +79,8 @@ def _on_woke(run: Run, woke: o.Woke, now_ns: int) -> Iterator[e.Event]:
     if waiting and now_ns >= run.restart_time_ns and not policy.stale_placements(run):
         yield from decide_start.schedule(run, run.settings or s.RunSettings())
     elif run.status is RunStatus.RUNNING:
-        yield from decide_group.replace_due(run, now_ns)
-        yield from decide_size.grow_if_due(run, now_ns)
+        replacing = tuple(decide_group.replace_due(run, now_ns))
+        yield from replacing or decide_size.grow_if_due(run, now_ns)
     elif run.status is RunStatus.PREEMPTING:
         yield from decide_size.make_way_if_due(run, now_ns)
 
@@ -91,7 +91,7 @@ _HANDLERS: Mapping[type[o.Observation], Handler] = {
     o.Placed: decide_start.on_placed,
     o.Short: decide_start.on_short,
     o.NotPlaced: decide_start.on_not_placed,
-    o.Released: decide_end.on_released,
+    o.Released: decide_start.on_released,
     o.Preempted: decide_size.on_preempted,
     o.GangUp: decide_start.on_gang_up,
     o.StartFailed: decide_start.on_start_failed,

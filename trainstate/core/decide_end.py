@@ -118,14 +118,6 @@ def _attempt_ended(run: Run, attempt: Attempt, cause: Cause) -> e.AttemptEnded:
     )
 
 
-def on_released(run: Run, gone: o.Released, now_ns: int) -> Iterator[e.Event]:
-    for name in gone.names:
-        if name in run.placements and open_attempt(run) is None and run.status in STOPPING:
-            ends = run.status is RunStatus.SHUTTING_DOWN
-            why = "the run ends" if ends else "a node of it is taken away"
-            yield bare(e.PlacementReleased(name=name), why)
-
-
 def on_closed(run: Run, closed: o.Closed, now_ns: int) -> Iterator[e.Event]:
     if run.status is not RunStatus.SHUTTING_DOWN or open_attempt(run) is not None:
         return

@@ -82,6 +82,6 @@ def make_way(run: Run, when: str, saved: bool = False) -> Iterator[e.Event]:
 
 
 def _make_way(run: Run, ranks: Sequence[int], when: str, saved: bool = False) -> Iterator[e.Event]:
-    text = f"preempted: ranks {', '.join(map(str, ranks))}; {when}"
+    text = f"ranks {', '.join(map(str, ranks))} are taken away; {when}"
     error = s.Error(type="Preempted", message=text, ranks=ranks)
     yield from after_failure(run, Cause.NODE_PREEMPTED, error, saved)

@@ -7,12 +7,12 @@ its place is there; an elastic run plans the attempt that fits what there is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from trainstate.core import decide_group, policy
 from trainstate.core import observations as o
 from trainstate.core.decide_end import after_failure, failing
-from trainstate.core.deciding import STARTING, TRAINING, bare, current, open_attempt
+from trainstate.core.deciding import STARTING, STOPPING, TRAINING, bare, current, open_attempt
 from trainstate.core.model import (
     Attempt,
     AttemptStatus,
@@ -36,7 +36,7 @@ def schedule(run: Run, settings: s.RunSettings) -> Iterator[e.Event]:
     upto = f" to {size.largest}" if size.is_elastic else ""
     why = f"scheduling {size.smallest}{upto} workers, each requiring {{{text}}}"
     yield bare(e.RunScheduling(num_workers=size.smallest, resources_per_worker=each), why)
-    yield from _requests(run, settings, size)
+    yield from _requests(run, settings, size, {one.slot for one in run.placements.values()})
     if not size.is_elastic:
         yield _planned(run, settings, size.smallest, why)
 
@@ -52,9 +52,11 @@ def _planned(run: Run, settings: s.RunSettings, workers: int, why: str) -> e.Eve
     return bare(planned, f"attempt {number}: {why}", attempt_id)
 
 
-def _requests(run: Run, settings: s.RunSettings, size: policy.Size) -> Iterator[e.Event]:
+def _requests(
+    run: Run, settings: s.RunSettings, size: policy.Size, there: Collection[int]
+) -> Iterator[e.Event]:
+    """Of the slots that are not there."""
     scaling = settings.scaling_config
-    there = {one.slot for one in run.placements.values()}
     first = 0
     for slot, bundles in enumerate(policy.slots(size)):
         requested = e.PlacementRequested(
@@ -68,6 +70,22 @@ def _requests(run: Run, settings: s.RunSettings, size: policy.Size) -> Iterator[
         if slot not in there:
             what = f"to add when there is room: {bundles}" if slot else f"one gang of {bundles}"
             yield bare(requested, f"{what} bundle{'s' * (bundles > 1)}")
+
+
+def on_released(run: Run, gone: o.Released, now_ns: int) -> Iterator[e.Event]:
+    """Placement groups are given back: for good, or to be asked for anew."""
+    settings = run.settings or s.RunSettings()
+    lost = policy.lost_extras(run) if run.status in TRAINING else []
+    for placement in [run.placements[one] for one in gone.names if one in run.placements]:
+        if open_attempt(run) is None and run.status in STOPPING:
+            ends = run.status is RunStatus.SHUTTING_DOWN
+            why = "the run ends" if ends else "a node of it is gone, or is taken away"
+            yield bare(e.PlacementReleased(name=placement.name), why)
+        elif placement.name in lost:
+            yield bare(e.PlacementReleased(name=placement.name), "its node is gone")
+            size = policy.size_of(settings)
+            there = {one.slot for one in run.placements.values()} - {placement.slot}
+            yield from _requests(run, settings, size, there)
 
 
 def _label_selectors(
@@ -114,7 +132,8 @@ def _moved(placement: Placement, now: o.Reserved) -> Iterator[e.Event]:
     elif list(now.node_ids) != placement.node_ids:
         changed = e.PlacementChanged(name=now.name, node_ids=now.node_ids)
         gone = now.node_ids.count("")
-        yield bare(changed, f"{gone} of {len(now.node_ids)} bundles have no node now")
+        lack = f"{gone} of {len(now.node_ids)} bundles have no node now"
+        yield bare(changed, lack if gone else "every bundle has a node again")
 
 
 def _begin(run: Run, attempt: Attempt | None, there: list[policy.Place]) -> Iterator[e.Event]:

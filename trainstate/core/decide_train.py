@@ -173,7 +173,7 @@ def _after_checkpoint(run: Run, attempt: Attempt) -> Iterator[e.Event]:
         if pending == 1:
             yield finish(attempt)
     elif run.status is RunStatus.PREEMPTING:
-        yield from make_way(run, "its state is saved", saved=True)
+        yield from make_way(run, "its state is saved", saved=not attempt.is_waited_for)
     elif run.status is RunStatus.RUNNING:
         yield from grow(run, "its state is saved")
 

@@ -209,13 +209,16 @@ def _checkpoint_committed(run: Run, event: e.Event, made: e.CheckpointCommitted)
         event.time_unix_nano,
         made.size_bytes,
         made.report_index,
+        made.group if made.HasField("group") else None,
     )
     run.checkpoints_committed = after(made.index)
     if run.attempt is not None:
         evolve_attempt.committed(run.attempt, made)
-    # Progress was saved: what failed before it no longer counts (design section 5, budgets).
-    for use in run.budgets.values():
-        use.used = 0
+    # Progress was saved: what failed before it no longer counts (design section 5, budgets). Not that
+    # of others, for a replica group that comes to nothing.
+    if run.attempt is None or not run.attempt.is_waited_for:
+        for use in run.budgets.values():
+            use.used = 0
 
 
 def _checkpoint_deleted(run: Run, event: e.Event, gone: e.CheckpointDeleted) -> None:

@@ -65,7 +65,10 @@ def _attempt_planned(run: Run, event: e.Event, planned: e.AttemptPlanned) -> Non
 
 
 def _attempt_started(run: Run, event: e.Event, started: e.AttemptStarted) -> None:
-    _move_attempt(run, _attempt_of(run, event), AttemptStatus.RUNNING, event.reason)
+    attempt = _attempt_of(run, event)
+    _move_attempt(run, attempt, AttemptStatus.RUNNING, event.reason)
+    for group in attempt.groups.values():
+        group.visible = run.checkpoints_committed
 
 
 def _attempt_ended(run: Run, event: e.Event, ended: e.AttemptEnded) -> None:
@@ -228,6 +231,7 @@ def _group_replaced(run: Run, event: e.Event, replaced: e.ReplicaGroupReplaced) 
     group.replacements += 1
     group.failed_replacements = 0
     group.error = None
+    group.visible = run.checkpoints_committed
 
 
 def _replacement_failed(run: Run, event: e.Event, failed: e.ReplicaGroupReplacementFailed) -> None:

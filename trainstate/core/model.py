@@ -186,6 +186,7 @@ class ReplicaGroup:
     pending: dict[int, PendingCheckpoint] = field(default_factory=dict)
     committed: int = 0
     restart_time_ns: int = 0
+    visible: int = 0
 
 
 @dataclass(slots=True)
@@ -236,6 +237,12 @@ class Attempt:
         return self if group is None else self.groups[group]
 
     @property
+    def is_waited_for(self) -> bool:
+        """Whether a worker that took another's place has not reported yet."""
+        replaced = (one for one in self.workers.values() if one.generation)
+        return any(one.reports == one.first_report for one in replaced)
+
+    @property
     def sharing(self) -> list[int | None]:
         """What makes checkpoints of its own: every replica group, or the attempt as a whole."""
         return list(self.groups) if self.replica_group_size else [None]
@@ -276,6 +283,7 @@ class Checkpoint:
     time_ns: int = 0
     size_bytes: int = 0
     report_index: int = 0
+    group: int | None = None
 
 
 @dataclass(slots=True)

@@ -90,6 +90,9 @@ def _training(run: Run, attempt: Attempt) -> Iterator[Effect]:
             yield from _starting(attempt, group)
         elif group.status is ReplicaGroupStatus.FAILED and run.status is RunStatus.RUNNING:
             yield Wake(group.restart_time_ns)
+    lost = policy.lost_extras(run)
+    if lost:
+        yield Release(tuple(lost))
     if run.status is RunStatus.PREEMPTING:
         yield Wake(policy.preemption_ends_ns(run))
     elif policy.room(run):
@@ -106,6 +109,7 @@ def _checkpoints(run: Run, attempt: Attempt) -> Iterator[Effect]:
         complete = policy.complete(attempt, group)
         if complete is not None:
             yield Publish(attempt.attempt_id, complete.report_index, group)
+            break  # one after the other: each writes down all there are
     yield from _deletions(run)
 
 

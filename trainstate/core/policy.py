@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from trainstate.core.applying import later
 from trainstate.core.model import (
     Attempt,
     Budget,
@@ -33,6 +34,7 @@ _HUGE = 2**1000  # a score beyond it is that: it fits a float
 _RESIZE_S = 60.0
 _NOTICE_NS = 120 * 10**9
 _REPLACEMENTS = 3
+_EVER_S = 1e9  # some thirty years: of who does not want it, an infinity
 
 # What a failure is counted against; a cause that is not in the table is never tried again.
 BUDGET_OF: Mapping[Cause, Budget] = {
@@ -130,8 +132,22 @@ def stale_placements(run: Run) -> list[str]:
     return [
         one.name
         for one in run.placements.values()
-        if gone & {*one.node_ids, *_lost_nodes(run, one)} and not (enough and one.slot == 0)
+        if (one.slot and "" in one.node_ids)
+        or (gone & {*one.node_ids, *_lost_nodes(run, one)} and not (enough and one.slot == 0))
     ]
+
+
+def lost_extras(run: Run) -> list[str]:
+    """What was added, has lost a node, and nobody runs on: to be given back, and asked for anew.
+
+    It would come back by itself. But as long as there is no room for it, Ray 2.60 tries that without a
+    pause; what is asked for it tries when there is news.
+    """
+    attempt = run.attempt
+    workers = attempt.workers.values() if attempt is not None else ()
+    used = {one.placement for one in workers if not one.status.is_terminal}
+    lost = (one for one in run.placements.values() if one.slot and "" in one.node_ids)
+    return [one.name for one in lost if one.name not in used]
 
 
 def _lost_nodes(run: Run, placement: Placement) -> set[str]:
@@ -160,7 +176,7 @@ def resize_due_ns(run: Run) -> int:
     scaling = run.settings.scaling_config if run.settings is not None else s.ScalingConfig()
     named = scaling.HasField("elastic_resize_monitor_interval_s")
     interval_s = scaling.elastic_resize_monitor_interval_s if named else _RESIZE_S
-    return run.scaling_time_ns + int(interval_s * 1e9)
+    return later(run.scaling_time_ns, min(interval_s, _EVER_S))
 
 
 def preemption_ends_ns(run: Run) -> int:
@@ -168,7 +184,7 @@ def preemption_ends_ns(run: Run) -> int:
     failure = run.settings.run_config.failure_config if run.settings else s.FailureConfig()
     known = run.preemption_deadline_ns
     deadline_ns = run.status_time_ns + _NOTICE_NS if known is None else known
-    return deadline_ns + int(failure.preemption_grace_s * 1e9)
+    return later(deadline_ns, min(failure.preemption_grace_s, _EVER_S))
 
 
 def max_replacements(run: Run) -> int:
@@ -308,8 +324,22 @@ def surplus(run: Run) -> list[Checkpoint]:
     if not keep.HasField("num_to_keep") or len(run.checkpoints) <= keep.num_to_keep:
         return []
     best_last = in_order_of_worth(run)
-    newest = max(run.checkpoints)
-    return [one for one in best_last[: -keep.num_to_keep] if one.index != newest]
+    needed = {max(run.checkpoints), *_being_loaded(run)}
+    return [one for one in best_last[: -keep.num_to_keep] if one.index not in needed]
+
+
+def _being_loaded(run: Run) -> list[int]:
+    """What replica groups that have not all reported yet began with: others may be ahead of them."""
+    attempt = run.attempt
+    if attempt is None or attempt.status.is_terminal:
+        return []
+    starting = [
+        one.visible
+        for one in attempt.groups.values()
+        if any(worker.reports == worker.first_report for worker in attempt.gang(one.group))
+    ]
+    newest = (max((i for i in run.checkpoints if i < end), default=None) for end in starting)
+    return [index for index in newest if index is not None]
 
 
 def in_order_of_worth(run: Run) -> list[Checkpoint]:

@@ -97,6 +97,12 @@ class ScalingConfig:
             "placement_strategy",
             f"one of {', '.join(_STRATEGIES)}",
         )
+        _require(
+            not (self.elasticity_enabled and self.placement_strategy.startswith("STRICT")),
+            self,
+            "placement_strategy",
+            "PACK or SPREAD when num_workers is a range: what is added is placed by itself",
+        )
         self._check_resources()
         if isinstance(self.label_selector, list):
             fits = len(self.label_selector) == self.max_workers

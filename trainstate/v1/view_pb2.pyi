@@ -201,7 +201,7 @@ class Worker(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., generation: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.WorkerStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., local_rank: _Optional[int] = ..., node_rank: _Optional[int] = ..., actor_id: _Optional[bytes] = ..., node_id: _Optional[bytes] = ..., node_ip: _Optional[str] = ..., pid: _Optional[int] = ..., accelerator_ids: _Optional[_Iterable[str]] = ..., resources: _Optional[_Union[_state_pb2.ResourceSet, _Mapping]] = ..., log_path: _Optional[str] = ..., placement: _Optional[str] = ..., bundle: _Optional[int] = ..., reports: _Optional[int] = ..., start_time_ns: _Optional[int] = ..., end_time_ns: _Optional[int] = ..., first_report: _Optional[int] = ...) -> None: ...
 
 class ReplicaGroup(_message.Message):
-    __slots__ = ("group", "generation", "status", "status_reason", "cause", "replacements", "failed_replacements", "error", "pending", "committed", "restart_time_ns")
+    __slots__ = ("group", "generation", "status", "status_reason", "cause", "replacements", "failed_replacements", "error", "pending", "committed", "restart_time_ns", "visible")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -213,6 +213,7 @@ class ReplicaGroup(_message.Message):
     PENDING_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
     RESTART_TIME_NS_FIELD_NUMBER: _ClassVar[int]
+    VISIBLE_FIELD_NUMBER: _ClassVar[int]
     group: int
     generation: int
     status: _state_pb2.ReplicaGroupStatus
@@ -224,7 +225,8 @@ class ReplicaGroup(_message.Message):
     pending: _containers.RepeatedCompositeFieldContainer[PendingCheckpoint]
     committed: int
     restart_time_ns: int
-    def __init__(self, group: _Optional[int] = ..., generation: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.ReplicaGroupStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., replacements: _Optional[int] = ..., failed_replacements: _Optional[int] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., pending: _Optional[_Iterable[_Union[PendingCheckpoint, _Mapping]]] = ..., committed: _Optional[int] = ..., restart_time_ns: _Optional[int] = ...) -> None: ...
+    visible: int
+    def __init__(self, group: _Optional[int] = ..., generation: _Optional[int] = ..., status: _Optional[_Union[_state_pb2.ReplicaGroupStatus, str]] = ..., status_reason: _Optional[str] = ..., cause: _Optional[_Union[_state_pb2.Cause, str]] = ..., replacements: _Optional[int] = ..., failed_replacements: _Optional[int] = ..., error: _Optional[_Union[_state_pb2.Error, _Mapping]] = ..., pending: _Optional[_Iterable[_Union[PendingCheckpoint, _Mapping]]] = ..., committed: _Optional[int] = ..., restart_time_ns: _Optional[int] = ..., visible: _Optional[int] = ...) -> None: ...
 
 class Placement(_message.Message):
     __slots__ = ("name", "attempt_id", "status", "bundles", "strategy", "placement_group_id", "status_reason", "node_ids", "label_selectors", "slot")
@@ -251,20 +253,22 @@ class Placement(_message.Message):
     def __init__(self, name: _Optional[str] = ..., attempt_id: _Optional[str] = ..., status: _Optional[_Union[_state_pb2.PlacementStatus, str]] = ..., bundles: _Optional[_Iterable[_Union[_state_pb2.ResourceSet, _Mapping]]] = ..., strategy: _Optional[str] = ..., placement_group_id: _Optional[bytes] = ..., status_reason: _Optional[str] = ..., node_ids: _Optional[_Iterable[str]] = ..., label_selectors: _Optional[_Iterable[_Union[_state_pb2.LabelSelector, _Mapping]]] = ..., slot: _Optional[int] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
-    __slots__ = ("index", "directory", "metrics", "time_ns", "size_bytes", "report_index")
+    __slots__ = ("index", "directory", "metrics", "time_ns", "size_bytes", "report_index", "group")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     TIME_NS_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     REPORT_INDEX_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
     index: int
     directory: str
     metrics: _state_pb2.ValueMap
     time_ns: int
     size_bytes: int
     report_index: int
-    def __init__(self, index: _Optional[int] = ..., directory: _Optional[str] = ..., metrics: _Optional[_Union[_state_pb2.ValueMap, _Mapping]] = ..., time_ns: _Optional[int] = ..., size_bytes: _Optional[int] = ..., report_index: _Optional[int] = ...) -> None: ...
+    group: int
+    def __init__(self, index: _Optional[int] = ..., directory: _Optional[str] = ..., metrics: _Optional[_Union[_state_pb2.ValueMap, _Mapping]] = ..., time_ns: _Optional[int] = ..., size_bytes: _Optional[int] = ..., report_index: _Optional[int] = ..., group: _Optional[int] = ...) -> None: ...
 
 class Sync(_message.Message):
     __slots__ = ("sync_id", "status", "source", "target", "start_time_ns", "error", "status_reason")
