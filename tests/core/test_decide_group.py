@@ -583,3 +583,11 @@ def test_groups_that_go_at_once_are_charged_once():
     comes_up(story, 0)
     after(story, failed(0, generation=1))
     assert 2 == story.run.budgets[1].used
+
+
+def test_a_notice_is_for_the_worker_that_replaced_another():
+    """Where it runs now, and not where the one before it did (2-20)."""
+    story = comes_up(after(in_groups(), failed(2)), 1)
+    generations = {rank: one.generation for rank, one in story.run.attempt.workers.items()}
+    story.observed(notice("n2")).then(status=RunStatus.PREEMPTING, preempted_ranks=[2, 3])
+    assert {0: 0, 1: 0, 2: 1, 3: 1} == generations
