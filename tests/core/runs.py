@@ -143,6 +143,8 @@ def led(*observations: o.Observation | e.Event, wanted: s.RunSettings | None = N
     story = given()
     for one in (began(wanted), *observations):
         (story.when(one) if isinstance(one, e.Event) else story.observed(one)).then()
+        if isinstance(one, o.Placed) and not story.run.attempts:
+            story.observed(one).then()  # what may be added is asked for when the gang has its place
     return story
 
 

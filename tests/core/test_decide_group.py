@@ -193,7 +193,7 @@ def test_a_size_that_changed_starts_all_anew():
     """2-17: the size of an elastic run of groups is of whole groups, the next attempt's too."""
     story = elastic_in_groups()
     story.observed(failed(0), failed(2), o.Cleared(A1)).then(status=RunStatus.RESTARTING)
-    story.observed(o.Woke(), at_s=LATE_S).then(effects=[f.Place()])
+    story.observed(o.Woke(), at_s=LATE_S).then(effects=[f.Place(asked=2)])
     run = story.observed(placed(("n1", "n1", "n2", "n2"), slot_1=("n3", "n3"))).then(
         {"attempt.num_workers": 6}
     )

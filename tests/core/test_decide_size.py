@@ -11,7 +11,6 @@ from tests.core.runs import (
     P1,
     P2,
     TRAINING,
-    began,
     completed,
     elastic,
     everywhere,
@@ -32,7 +31,7 @@ from trainstate.core import AttemptStatus, Cause, RunStatus
 from trainstate.core import effects as f
 from trainstate.core import observations as o
 from trainstate.core.plan import plan
-from trainstate.testing import event, given
+from trainstate.testing import event
 from trainstate.testing.given import START_NS
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
@@ -72,11 +71,23 @@ def ranks_of(run) -> list[tuple[str, int]]:
     ],
 )
 def test_everything_is_asked_for_at_once(wanted, bundles):
-    """1-05, 1-06, 2-17: one gang of the minimum, and each extra worker or replica group by itself."""
-    run = given().observed(began(wanted)).then()
+    """1-05, 1-06, 2-17: one gang of the minimum, and each extra worker or replica group by itself.
+
+    What may be added is asked for when the gang has its place: it could take the room it waits for.
+    """
+    story = led(wanted=wanted)
+    assert ["run/0.1"] == list(story.run.placements)
+    run = story.observed(placed(["n1"] * bundles[0])).then()
     asked = {slot: f"run/{slot}.1" for slot in range(len(bundles))}
     assert asked == {one.slot: name for name, one in run.placements.items()}
     assert bundles == [len(run.placements[name].bundles) for name in asked.values()]
+
+
+def asking(wanted):
+    """The story of an elastic run whose gang has its place: what may be added is asked for."""
+    story = led(wanted=wanted)
+    story.observed(placed()).then()
+    return story
 
 
 def test_an_elastic_run_has_an_attempt_when_it_has_its_place():
@@ -91,7 +102,7 @@ def test_label_selectors_of_extras_are_theirs():
     wanted = elastic(2, 4)
     listed = [s.LabelSelector(labels=[s.Label(key="n", value=str(n))]) for n in range(4)]
     wanted.scaling_config.label_selector_list.selectors.extend(listed)
-    asked = given().observed(began(wanted)).then().placements
+    asked = asking(wanted).run.placements
     assert [listed[:2], listed[2:3], listed[3:]] == [
         asked[name].label_selectors for name in (P0, P1, P2)
     ]
@@ -111,20 +122,19 @@ def test_label_selectors_of_extras_are_theirs():
 )
 def test_an_attempt_takes_what_there_is(there, where):
     """As many workers as bundles have a node, node by node; none if they are fewer than the minimum."""
-    run = led(wanted=elastic()).observed(there).then()
+    run = asking(elastic()).observed(there).then()
     assert where == (ranks_of(run) if run.attempt else [])
     assert len(where) == run.target_workers
 
 
 def test_the_size_that_is_taken_is_said():
     """Once, with what there is and what is wanted."""
-    story = led(wanted=elastic())
-    decided = story.observed(placed(slot_1=("n2",)))
+    decided = asking(elastic()).observed(placed(slot_1=("n2",)))
     scaled = e.ScalingDecided(from_workers=0, to_workers=3)
-    ready = ["placement_ready"] * 2
-    decided.then(events=[*ready, scaled, "attempt_planned", *["worker_scheduled"] * 3])
+    planned = ["attempt_planned", *["worker_scheduled"] * 3]
+    decided.then(events=["placement_ready", scaled, *planned])
     expected = "3 bundles have a node, 2 to 4 workers are wanted"
-    assert expected == decided.events[2].reason
+    assert expected == decided.events[1].reason
 
 
 @pytest.mark.parametrize(
@@ -140,7 +150,7 @@ def test_the_size_that_is_taken_is_said():
 def test_replica_groups_are_whole(there, workers):
     """2-17: bundles that make no group are left alone."""
     wanted = elastic(2, 6, replica_group_size=2)
-    led(wanted=wanted).observed(there).then({"attempt.num_workers": workers})
+    asking(wanted).observed(there).then({"attempt.num_workers": workers})
 
 
 def test_an_elastic_run_says_what_it_waits_for():
@@ -150,7 +160,10 @@ def test_an_elastic_run_says_what_it_waits_for():
     story.observed(short, short).then(
         events=[e.RunWaiting(have=1, need=2)], effects=[f.Place()], have_workers=1, need_workers=2
     )
-    story.observed(placed(("n1", ""))).then(events=["placement_ready"], status=RunStatus.WAITING)
+    more = ["placement_requested"] * 2
+    story.observed(placed(("n1", ""))).then(
+        events=["placement_ready", *more], status=RunStatus.WAITING
+    )
     back = ["placement_changed", "run_scheduling", "scaling_decided", "attempt_planned"]
     story.observed(placed()).then(
         events=[*back, *["worker_scheduled"] * 2], status=RunStatus.SCHEDULING
@@ -197,7 +210,7 @@ def test_a_run_grows_at_its_next_checkpoint():
     story.observed(o.Cleared(A1)).then(
         {"attempt.status": AttemptStatus.FINISHED, "attempt.cause": Cause.RESIZE}, budgets={}
     )
-    story.observed(o.Woke()).then(events=["run_scheduling"], effects=[f.Place()])
+    story.observed(o.Woke()).then(events=["run_scheduling"], effects=[f.Place(asked=3)])
     story.observed(everywhere(story.run)).then({"attempt.num_workers": 4})
 
 
@@ -265,7 +278,7 @@ def test_a_run_shrinks_to_what_is_left():
     gone = placed(("n1", ""), slot_1=("n3",))
     story.observed(gone, failed(1, Cause.WORKER_LOST)).then(status=RunStatus.RESTARTING)
     story.observed(o.Cleared(A1), o.Woke()).then(
-        effects=[f.Place()],
+        effects=[f.Place(asked=2)],
         events=["worker_died"] * 3 + ["attempt_ended", "run_scheduling"],
     )
     scaled = e.ScalingDecided(from_workers=3, to_workers=2)
@@ -278,7 +291,7 @@ def test_a_run_that_lost_too_much_waits():
     story = small()
     story.observed(failed(1, Cause.WORKER_LOST), o.Cleared(A1), o.Woke()).then()
     story.observed(placed(("n1", "")), o.Short(1, 2, "room for 1 of 2")).then(
-        {"attempt.number": 1}, status=RunStatus.WAITING, effects=[f.Place()]
+        {"attempt.number": 1}, status=RunStatus.WAITING, effects=[f.Place(asked=3)]
     )
     run = story.observed(placed(("n1", "n9"))).then({"attempt.number": 2})
     assert list(ids("n1", "n9")) == run.placements[P0].node_ids
@@ -507,10 +520,16 @@ def large(*observations: o.Observation):
 
 @pytest.mark.parametrize(
     ("nodes", "released"),
-    [(["n1"], []), (["n3"], [P2]), (["n2"], [P1]), (["n1", "n2"], [P0, P1]), (["n1", "n3"], [P2])],
+    [
+        (["n1"], []),
+        (["n3"], [P2]),
+        (["n2"], [P1]),
+        (["n1", "n2"], [P0, P1, P2]),
+        (["n1", "n3"], [P2]),
+    ],
 )
 def test_the_gang_is_kept_as_long_as_enough_is_left(nodes, released):
-    """Elastic: extras on nodes that go are given back; the gang only if there is too little without."""
+    """Extras on nodes that go are given back; all, with the gang, if there is too little left."""
     story = large(notice(*nodes), failed(0), o.Cleared(A1))
     found = [one.names for one in plan(story.run) if isinstance(one, f.Release)]
     assert (([tuple(released)]) if released else []) == found

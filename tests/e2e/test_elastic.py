@@ -165,6 +165,17 @@ def test_it_starts_when_nodes_arrive(nodes: Nodes, tmp_path: Path) -> None:
     assert ([2], 0) == (sizes(run), run.irregular_count)
 
 
+def test_what_may_be_added_never_blocks_the_gang(nodes: Nodes, tmp_path: Path) -> None:
+    """Four to six on two CPUs, and then on four: it starts with four (1-05)."""
+    nodes.add(2)
+    with running(nodes, "gang", job("gang", tmp_path, (4, 6), until(tmp_path))) as seen:
+        seen.until(lambda run: run.status is RunStatus.WAITING)
+        nodes.add(2)
+        seen.trains_on(4)
+        (tmp_path / "enough").touch()
+        assert 0 == seen.process.wait(PATIENCE_S)
+
+
 def test_without_checkpoints_it_grows_after_the_interval(nodes: Nodes, tmp_path: Path) -> None:
     """And only on nodes with the labels it asks for."""
     nodes.add(labels={"zone": "a"})

@@ -93,7 +93,10 @@ class SizeInvariants:
             self._covered["placement groups given back before the end"] += 1
             held = self._held.pop(released.name, [])
             drained = [one for one in held if one and self._cluster.nodes.nodes[one].is_draining]
-            gone = self._lack[released.name] and not released.name.startswith(f"{run.run_id}/0.")
+            extra = not released.name.startswith(f"{run.run_id}/0.")
+            # One that lost a node, and with the gang all that was added to it.
+            alone = not any(one.slot == 0 for one in run.placements.values())
+            gone = extra and (alone or self._lack.get(released.name, False))
             assert drained or gone, f"{released.name} is given back, and has all its nodes"
 
     def _requested(self, run: Run, event: e.Event, requested: e.PlacementRequested) -> None:

@@ -46,7 +46,7 @@ def half_done(run: Run) -> Iterator[e.Event]:
 def _waits(run: Run) -> bool:
     """Whether all that an elastic run waits for before it plans an attempt is asked for."""
     size = policy.size_of(run.settings)
-    return size.is_elastic and len(run.placements) == len(policy.slots(size))
+    return size.is_elastic and any(one.slot == 0 for one in run.placements.values())
 
 
 def _starts(attempt: Attempt) -> bool:

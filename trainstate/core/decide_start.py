@@ -1,8 +1,9 @@
 """How an attempt gets its place, and how its workers come up.
 
-Placement groups are the run's: asked for once, all at once (rows 1-05, 1-06), and kept from one attempt
-to the next (1-02, 1-03). The number of workers of a fixed run is known, so its attempt is planned before
-its place is there; an elastic run plans the attempt that fits what there is.
+Placement groups are the run's: asked for once, and kept from one attempt to the next (1-02, 1-03). First
+the gang of the minimum; when that has its place, all that may be added, at once (1-05, 1-06): sooner it
+could take the very room that the gang waits for. The number of workers of a fixed run is known, so its
+attempt is planned before its place is there; an elastic run plans the attempt that fits what there is.
 """
 
 from __future__ import annotations
@@ -53,12 +54,18 @@ def _planned(run: Run, settings: s.RunSettings, workers: int, why: str) -> e.Eve
 
 
 def _requests(
-    run: Run, settings: s.RunSettings, size: policy.Size, there: Collection[int]
+    run: Run,
+    settings: s.RunSettings,
+    size: policy.Size,
+    there: Collection[int],
+    now: Collection[str] = (),
 ) -> Iterator[e.Event]:
-    """Of the slots that are not there."""
+    """Of the slots that are not there; `now` are placement groups that have just got their place."""
     scaling = settings.scaling_config
     first = 0
-    for slot, bundles in enumerate(policy.slots(size)):
+    gang = next((one for one in run.placements.values() if one.slot == 0), None)
+    wanted = policy.slots(size) if gang is not None and _is_placed(gang, now) else [size.smallest]
+    for slot, bundles in enumerate(wanted):
         requested = e.PlacementRequested(
             name=f"{run.run_id}/{slot}.{len(run.attempts) + 1}",
             bundles=[scaling.resources_per_worker] * bundles,
@@ -70,6 +77,10 @@ def _requests(
         if slot not in there:
             what = f"to add when there is room: {bundles}" if slot else f"one gang of {bundles}"
             yield bare(requested, f"{what} bundle{'s' * (bundles > 1)}")
+
+
+def _is_placed(placement: Placement, now: Collection[str]) -> bool:
+    return placement.status is PlacementStatus.READY or placement.name in now
 
 
 def on_released(run: Run, gone: o.Released, now_ns: int) -> Iterator[e.Event]:
@@ -112,9 +123,17 @@ def on_placed(run: Run, placed: o.Placed, now_ns: int) -> Iterator[e.Event]:
         there = policy.places(run, {one.name: one.node_ids for one in groups})
         attempt = open_attempt(run)
         if attempt is None or not attempt.workers:
-            yield from _begin(run, attempt, there)
+            more = tuple(_more(run, [one.name for one in groups]))
+            yield from more or _begin(run, attempt, there)
         else:
             yield from _lost_its_place(run, attempt, there)
+
+
+def _more(run: Run, now: Collection[str]) -> Iterator[e.Event]:
+    """The requests of what may be added, once the gang has its place."""
+    settings = run.settings or s.RunSettings()
+    there = {one.slot for one in run.placements.values()}
+    yield from _requests(run, settings, policy.size_of(settings), there, now)
 
 
 def _is_ours(run: Run, now: o.Reserved) -> bool:

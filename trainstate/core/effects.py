@@ -14,11 +14,12 @@ from typing import TypeAlias
 class Place:
     """Have the run's placement groups reserved, as far as an attempt needs them.
 
-    An elastic run has no attempt yet: its size follows from what there is. Ends in Placed or NotPlaced;
-    Short on the way.
+    An elastic run has no attempt yet: its size follows from what there is. `asked` is how many groups
+    are requested: of more it is another effect. Ends in Placed or NotPlaced; Short on the way.
     """
 
     attempt_id: str = ""
+    asked: int = 1
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def plan(run: Run) -> tuple[Effect, ...]:
     if run.status in ANEW:
         stale = policy.stale_placements(run)
         return (*deletions, Release(tuple(stale)) if stale else Wake(run.restart_time_ns))
-    return (*deletions, Place()) if run.placements else deletions
+    return (*deletions, Place(asked=len(run.placements))) if run.placements else deletions
 
 
 def _last(run: Run) -> tuple[Effect, ...]:
@@ -65,7 +65,7 @@ def _of_attempt(run: Run, attempt: Attempt) -> Iterator[Effect]:
     if run.status in STOPPING:
         yield Stop(attempt.attempt_id)
     elif not attempt.workers:
-        yield Place(attempt.attempt_id)
+        yield Place(attempt.attempt_id, len(run.placements))
     else:
         yield Watch(attempt.attempt_id)
         yield from _training(run, attempt) if run.status in TRAINING else _starting(attempt)

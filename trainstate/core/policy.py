@@ -129,12 +129,16 @@ def stale_placements(run: Run) -> list[str]:
     size = size_of(run.settings)
     enough = size.is_elastic and size.of(len(places(run))) > 0
     gone = set(run.preempted_nodes)
-    return [
-        one.name
+    stale = [
+        one
         for one in run.placements.values()
         if (one.slot and "" in one.node_ids)
         or (gone & {*one.node_ids, *_lost_nodes(run, one)} and not (enough and one.slot == 0))
     ]
+    # With the gang goes what was added: it could take the very room that the gang waits for.
+    whole = any(one.slot == 0 for one in stale)
+    given_back = run.placements.values() if whole else stale
+    return [one.name for one in sorted(given_back, key=lambda one: one.slot)]
 
 
 def lost_extras(run: Run) -> list[str]:
