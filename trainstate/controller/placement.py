@@ -31,7 +31,8 @@ LOOK_S = 1.0
 _SETTLING_S = 0.05
 # What is placed sooner was never short of anything.
 _SILENT_S = 0.25
-_SLICE_S = 1  # whole seconds: Ray cuts fractions
+# Who waits is woken when the gang is there; in between it looks what is missing.
+_SLICE_S = 4  # whole seconds: Ray cuts fractions
 
 # In these states of a group, its bundles that have a node are reserved.
 _HELD = {"CREATED", "RESCHEDULING"}
@@ -105,7 +106,7 @@ async def place(
             short = now
             if timeout_s is not None and waited_s >= timeout_s:
                 return NotPlaced(timeout_s, f"{now.text}, after {timeout_s:g} s")
-        await gang.wait(LOOK_S if short else _SILENT_S)
+        await gang.wait(_SLICE_S if short else _SILENT_S)
     return _placed(placements, seen)
 
 
