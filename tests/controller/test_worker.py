@@ -10,8 +10,11 @@ import multiprocessing, os, signal, threading
 from trainstate.controller.worker import _on_sigterm
 heard = threading.Event()
 _on_sigterm(heard.set)
-child = multiprocessing.get_context("fork").Process(target=signal.pause)
+fork = multiprocessing.get_context("fork")
+ready = fork.Event()
+child = fork.Process(target=lambda: (ready.set(), signal.pause()))
 child.start()
+ready.wait()
 child.terminate()
 child.join()
 print(child.exitcode)

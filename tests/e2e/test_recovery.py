@@ -40,7 +40,6 @@ KINDS = (
     "failure_decided",
     "run_restarting",
     "worker_died",
-    "placement_released",
     "attempt_ended",
     "worker_completed",
     "run_shutting_down",

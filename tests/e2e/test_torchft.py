@@ -137,7 +137,7 @@ def test_a_group_is_killed_twice(cluster: Cluster, tmp_path: Path) -> None:
         for before, after in pairwise(lives):  # it healed: its first step is the next of theirs
             assert before[-1].step <= after[0].step
             between = range(before[-1].step, after[0].step + 1)
-            assert GROUPS - 1 in [one.groups for one in steps if one.step in between]
+            assert any(one.groups < GROUPS for one in steps if one.step in between)
     ends = [json.loads((tmp_path / f"end-{n}").read_text()) for n in range(GROUPS * SIZE)]
     assert ends[:SIZE] * GROUPS == ends
     assert ends[0][1] != ends[1][1]  # torchft averages over groups, not inside of one

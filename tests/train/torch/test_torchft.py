@@ -65,8 +65,9 @@ def test_what_ray_takes_it_takes():
 
 def test_its_record():
     """Everything that was asked for."""
-    config = TorchftConfig({"min_replicas": 2}, lighthouse_addr="http://a:1", replica_group_size=4)
-    assert dataclasses.asdict(config) == config.to_dict()
+    for asked in ({"lighthouse_kwargs": {"min_replicas": 2}}, {"lighthouse_addr": "http://a:1"}):
+        config = TorchftConfig(**asked, replica_group_size=4)
+        assert dataclasses.asdict(config) == config.to_dict()
 
 
 @pytest.mark.parametrize(
