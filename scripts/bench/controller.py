@@ -6,7 +6,6 @@ themselves, or read from the journal.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import ray
-from measuring import Row, machine, show
+from measuring import Row, chosen, machine, show
 from rows_fit import fit_rows
 from rows_recovery import recovery_rows
 from rows_reports import report_rows
@@ -30,12 +29,7 @@ SECTIONS: dict[str, Callable[[Path, int], list[Row]]] = {
 
 def main() -> int:
     """Runs the chosen sections; exits 1 if a row misses what was asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], help="default: all")
-    parser.add_argument(
-        "--rounds", type=int, default=5, help="of each measurement; its median counts"
-    )
-    options = parser.parse_args()
+    sections, rounds = chosen(__doc__, [*SECTIONS])
     missed = 0
     with tempfile.TemporaryDirectory(prefix="ts") as folder:
         os.environ["TRAINSTATE_HOME"] = f"{folder}/home"
@@ -47,10 +41,10 @@ def main() -> int:
             logging_level="ERROR",
         )
         try:
-            for name in options.sections or SECTIONS:
+            for name in sections:
                 place = Path(folder) / name
                 place.mkdir()
-                missed |= show(f"{name}, on {machine()}", SECTIONS[name](place, options.rounds))
+                missed |= show(f"{name}, on {machine()}", SECTIONS[name](place, rounds))
         finally:
             ray.shutdown()
     return missed

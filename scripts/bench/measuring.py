@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import time
@@ -101,3 +102,20 @@ def machine() -> str:
         "unknown processor",
     )
     return f"{os.cpu_count()}x {model}, Linux {os.uname().release.split('-')[0]}"
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def chosen(about: str | None, sections: Sequence[str]) -> tuple[Sequence[str], int]:
+    """What the command line asks for: sections, by default all, and rounds."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("sections", nargs="*", choices=[*sections, []], help="default: all")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="of each measurement; its median counts"
+    )
+    options = parser.parse_args()
+    return options.sections or sections, options.rounds

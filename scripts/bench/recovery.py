@@ -6,14 +6,13 @@ defaults. What is timed is written to files by the train functions themselves.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from measuring import Row, machine, show
+from measuring import Row, chosen, machine, show
 from rows_arrival import arrival_rows
 from rows_groups import group_rows
 from rows_resize import resize_rows
@@ -27,18 +26,13 @@ SECTIONS: dict[str, Callable[[Path, int], list[Row]]] = {
 
 def main() -> int:
     """Runs the chosen sections; exits 1 if a row misses what was asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], help="default: all")
-    parser.add_argument(
-        "--rounds", type=int, default=5, help="of each measurement; its median counts"
-    )
-    options = parser.parse_args()
+    sections, rounds = chosen(__doc__, [*SECTIONS])
     missed = 0
-    for name in options.sections or SECTIONS:
+    for name in sections:
         # Ray puts sockets below it, whose paths must be short.
         with tempfile.TemporaryDirectory(prefix="ts") as folder:
             os.environ["TRAINSTATE_HOME"] = f"{folder}/home"
-            rows = SECTIONS[name](Path(folder), options.rounds)
+            rows = SECTIONS[name](Path(folder), rounds)
         missed |= show(f"{name}, on {machine()}", rows)
     return missed
 

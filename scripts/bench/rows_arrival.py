@@ -12,7 +12,7 @@ from pathlib import Path
 import ray
 from fitting import journal
 from marking import OURS, Training, fit
-from measuring import Row, Seconds, absolute, alternate, at_most
+from measuring import Row, Seconds, absolute, alternate, at_most, cpu_s
 from nodes import NODE_CPUS, Nodes, nodes
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -110,9 +110,9 @@ def _watched() -> tuple[Seconds, float]:
     said = next(one for one in events if one.HasField("run_waiting"))
     pid = next(one.controller_started.pid for one in events if one.HasField("controller_started"))
     time.sleep(SETTLE_S)
-    used_s = _cpu_s(pid)
+    used_s = cpu_s(pid)
     time.sleep(WATCHED_S)
-    percent = 100 * (_cpu_s(pid) - used_s) / WATCHED_S
+    percent = 100 * (cpu_s(pid) - used_s) / WATCHED_S
     return (said.time_unix_nano - events[0].time_unix_nano) / 1e9, percent
 
 
@@ -126,8 +126,3 @@ def _waiting() -> str:
             if (run.have_workers, run.need_workers) != (NODE_CPUS, FEWEST):
                 raise RuntimeError(f"waits for something else: {run.status_reason}")
             return run.run_id
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from pathlib import Path
 
 from fitting import journal, ours
-from measuring import Row, absolute
+from measuring import Row, absolute, cpu_s
 
 from trainstate.controller import launch
 from trainstate.core import Cause, Run, RunStatus
@@ -23,9 +22,9 @@ def waiting_rows(folder: Path, rounds: int) -> list[Row]:
     fit.start()
     run = _waiting()
     pid = _controller(run.run_id)
-    began_s, used_s = time.time(), _cpu_s(pid)
+    began_s, used_s = time.time(), cpu_s(pid)
     time.sleep(SECONDS)
-    share = (_cpu_s(pid) - used_s) / (time.time() - began_s)
+    share = (cpu_s(pid) - used_s) / (time.time() - began_s)
     launch.find(run.run_id).abort.remote(int(Cause.USER_ABORT), "measured")
     fit.join()
     return [absolute("waiting for resources, of one core", 100 * share, "%", 1.0, most=True)]
@@ -50,8 +49,3 @@ def _waiting() -> Run:
 def _controller(run_id: str) -> int:
     events = (one.event for one in journal().events_of(run_id))
     return next(one.controller_started.pid for one in events if one.HasField("controller_started"))
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
