@@ -57,9 +57,9 @@ def test_again_it_finds_nothing(run_id: str):
 
 
 def test_leftovers_of_attempts_that_are_over_go(run_id: str):
-    """Whatever is left of those, and nothing of others."""
-    start_sleepers([f"{run_id}/b/0.1.0/0"])
-    remove_leftovers(run_id, ["never", "a"])
-    eventually(lambda: [f"{run_id}/b/0.1.0/0"] == names_with(run_id))
+    """Whatever is left of those, and earlier generations by their names; nothing of others."""
+    start_sleepers([f"{run_id}/b/0.1.0/{generation}" for generation in (0, 1, 10)])
+    remove_leftovers(run_id, ["never", "a"], {f"{run_id}/b/0.1.0/{one}" for one in (0, 1)})
+    eventually(lambda: [f"{run_id}/b/0.1.0/10"] == names_with(run_id))
     remove_leftovers(run_id, [])
     asyncio.run(remove(run_id, Stop("b")))

@@ -75,14 +75,12 @@ async def start(
 def _kill_earlier(run: Run, attempt: Attempt, workers: Sequence[Worker]) -> None:
     """Kills what is left of earlier attempts and generations: their bundles are taken over."""
     over = [one.attempt_id for one in run.attempts if one.status.is_terminal]
-    removal.remove_leftovers(run.run_id, over)
-    for worker in workers:
-        for generation in range(worker.generation):
-            try:
-                name = _name(run, attempt, worker, generation)
-                ray.kill(ray.get_actor(name, namespace=NAMESPACE), no_restart=True)
-            except ValueError:
-                continue  # it is gone
+    earlier = {
+        _name(run, attempt, worker, generation)
+        for worker in workers
+        for generation in range(worker.generation)
+    }
+    removal.remove_leftovers(run.run_id, over, earlier)
 
 
 async def _up(handle: Any, worker: Worker, timeout_s: float) -> WorkerFacts:

@@ -48,18 +48,22 @@ def remove_now(run_id: str, effect: Stop | Release, wait_s: float = WAIT_S) -> C
     return left
 
 
-def remove_leftovers(run_id: str, attempt_ids: Collection[str]) -> None:
-    """Kills what is left of attempts that are over: normally nothing. Does not wait."""
-    if attempt_ids:
-        _kill_all(*(f"{attempt_name(run_id, one)}/" for one in attempt_ids))
+def remove_leftovers(
+    run_id: str, attempt_ids: Collection[str], names: Collection[str] = ()
+) -> None:
+    """Kills what is left of attempts that are over, and these actors. Does not wait."""
+    if attempt_ids or names:
+        prefixes = (f"{attempt_name(run_id, one)}/" for one in attempt_ids)
+        _kill_all(*prefixes, names=names)
 
 
-def _kill_all(*prefixes: str) -> list[str]:
-    """Kills what there is now; the names of what there was."""
+def _kill_all(*prefixes: str, names: Collection[str] = ()) -> list[str]:
+    """Kills what there is now whose name begins so, or is one of these; the names of what there was."""
     actors = [
         one["name"]
         for one in list_named_actors(all_namespaces=True)
-        if one["namespace"] == NAMESPACE and one["name"].startswith(prefixes)
+        if one["namespace"] == NAMESPACE
+        and (one["name"].startswith(prefixes) or one["name"] in names)
     ]
     for name in actors:
         _kill(name)
