@@ -601,7 +601,7 @@ def test_a_replacement_leaves_the_run_as_it_is():
 def test_a_size_is_decided():
     """What is wanted, and since when."""
     decided = e.ScalingDecided(from_workers=2, to_workers=4)
-    run = given(*RUNNING).when(event(decided, reason="room for 2")).then(target_workers=4)
+    run = given(*RUNNING).when(event(decided, reason="room for 2")).then()
     assert run.time_ns == run.scaling_time_ns
     assert [Resize(run.time_ns, 2, 4, "room for 2")] == run.resizes
 

@@ -11,7 +11,7 @@ from trainstate.cli import _render
 from trainstate.cli._follow import Follower
 from trainstate.cli._plain import plain_metrics
 from trainstate.cli._text import clean, count, fields, headline, moment, short, word
-from trainstate.core import RunStatus, WorkerStatus, evolve, initial
+from trainstate.core import Run, RunStatus, WorkerStatus, evolve, initial
 from trainstate.core.model import ReplicaGroupStatus
 from trainstate.core.views.goodput import goodput
 from trainstate.errors import NotAJournal, TrainstateError
@@ -25,6 +25,12 @@ _RATE_S = 10.0
 _METRICS_SHOWN = 5
 _DOWN = (ReplicaGroupStatus.FAILED, ReplicaGroupStatus.REPLACING)
 _ALIVE = (WorkerStatus.RUNNING, WorkerStatus.FAILING)
+
+
+def down(run: Run) -> list[int]:
+    """The replica groups of a run that do not train now."""
+    groups = run.attempt.groups.values() if run.attempt else ()
+    return [one.group for one in groups if one.status in _DOWN]
 
 
 class Live:
@@ -54,8 +60,7 @@ class Live:
     @property
     def down(self) -> list[int]:
         """Replica groups that do not train now."""
-        groups = self.run.attempt.groups.values() if self.run.attempt else ()
-        return [one.group for one in groups if one.status in _DOWN]
+        return down(self.run)
 
     @property
     def replacements(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from trainstate.cli import _render
+from trainstate.cli._live import down
 from trainstate.cli._plain import plain_metrics
 from trainstate.cli._text import (
     between,
@@ -19,7 +20,6 @@ from trainstate.cli._text import (
     word,
 )
 from trainstate.core import Attempt, Budget, Cause, Run, RunStatus, Worker
-from trainstate.core.model import ReplicaGroupStatus
 from trainstate.core.policy import BUDGET_OF, UNLIMITED, charge, preemption_ends_ns
 from trainstate.core.views.event_json import message_json
 from trainstate.v1 import state_pb2 as s
@@ -30,7 +30,6 @@ Row = tuple[str, Any]
 _ODD_SHOWN = 10
 # Its cause is that of the last restart, which the attempts tell.
 _TRAINING = (RunStatus.RUNNING, RunStatus.PREEMPTING)
-_DOWN = (ReplicaGroupStatus.FAILED, ReplicaGroupStatus.REPLACING)
 
 
 def tell(run: Run, attempt: Attempt | None, stale: bool = False, tracebacks: bool = False) -> None:
@@ -96,9 +95,8 @@ def _waits_for(run: Run) -> str:
         until = moment(preemption_ends_ns(run))
         ranks = ", ".join(map(str, run.preempted_ranks))
         return f"a checkpoint, until {until}; ranks {ranks} are to go"
-    groups = run.attempt.groups.values() if run.attempt is not None else ()
-    down = [str(one.group) for one in groups if one.status in _DOWN]
-    return f"replica groups {', '.join(down)}; the others train" if down else ""
+    away = ", ".join(map(str, down(run)))
+    return f"replica groups {away}; the others train" if away else ""
 
 
 def _controller_starts(run: Run) -> str:

@@ -178,8 +178,9 @@ def _begin(run: Run, attempt: Attempt | None, there: list[policy.Place]) -> Iter
 
 def _sized(run: Run, size: policy.Size, workers: int, there: int) -> Iterator[e.Event]:
     """The size of an elastic attempt, if it is not the one that was decided on."""
-    if workers != run.target_workers:
-        decided = e.ScalingDecided(from_workers=run.target_workers, to_workers=workers)
+    wanted = run.resizes[-1].to_workers if run.resizes else 0
+    if workers != wanted:
+        decided = e.ScalingDecided(from_workers=wanted, to_workers=workers)
         why = f"{there} bundles have a node, {size.smallest} to {size.largest} workers are wanted"
         yield bare(decided, why)
 

@@ -162,7 +162,6 @@ def _failure_decided(run: Run, event: e.Event, decided: e.FailureDecided) -> Non
 
 
 def _scaling_decided(run: Run, event: e.Event, decided: e.ScalingDecided) -> None:
-    run.target_workers = decided.to_workers
     run.scaling_time_ns = event.time_unix_nano
     made = Resize(event.time_unix_nano, decided.from_workers, decided.to_workers, event.reason)
     run.resizes.append(made)

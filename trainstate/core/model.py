@@ -375,7 +375,6 @@ class Run:
     worker_panels: list[s.Panel] = field(default_factory=list)
     next_status: RunStatus = RunStatus.UNSPECIFIED
     restart_time_ns: int = 0
-    target_workers: int = 0
     scaling_time_ns: int = 0
     preempted_ranks: list[int] = field(default_factory=list)
     resizes: list[Resize] = field(default_factory=list)
