@@ -18,6 +18,7 @@ from tests.e2e.running import left_behind, newest, run, trainer
 from trainstate import train
 from trainstate.controller.backend import Backend, BackendConfig
 from trainstate.core import AttemptStatus, Cause, RunStatus, WorkerStatus
+from trainstate.core.tracebacks import traceback_of
 from trainstate.errors import UsageError
 from trainstate.store import History
 from trainstate.train import Checkpoint, ControllerError, WorkerGroupError
@@ -60,7 +61,7 @@ def test_it_raises(cluster: Cluster, tmp_path: Path) -> None:
     worker = ran.run.attempts[0].workers[1]
     assert WorkerStatus.DEAD == worker.status
     assert worker.error is not None
-    assert "bad batch 17" in worker.error.traceback
+    assert "bad batch 17" in traceback_of(ran.run, worker.error)
     assert (worker.error.node_id, [1]) == (worker.node_id.hex(), list(worker.error.ranks))
     assert worker.error.hint
     assert [] == left_behind(ran.run.run_id)
@@ -109,7 +110,7 @@ def test_it_hangs(cluster: Cluster, tmp_path: Path) -> None:
     assert Cause.WORKER_HUNG == ran.run.cause
     assert ran.run.error is not None
     assert [1] == list(ran.run.error.ranks)
-    assert "wait()" in ran.run.error.traceback
+    assert "wait()" in traceback_of(ran.run, ran.run.error)
 
 
 def test_it_runs_out_of_memory(cluster: Cluster, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import ray.train
 from trainstate import train
 from trainstate.controller.storage import Storage
 from trainstate.core import Cause, Run, RunStatus
+from trainstate.core.tracebacks import traceback_of
 from trainstate.errors import StorageError, UsageError
 from trainstate.store import Root
 from trainstate.train import DataParallelTrainer
@@ -258,7 +259,7 @@ def test_a_failure_without_a_try_left_is_raised(home, run_config):
     run, _ = history(home)
     assert (run.run_id, RunStatus.ERRORED) == (caught.value.run_id, run.status)
     assert ("ValueError", "always") == (run.error.type, run.error.message)
-    assert "raise failure" in run.error.traceback
+    assert "raise failure" in traceback_of(run, run.error)
 
 
 def test_backoff_is_waited_for(run_config):

@@ -101,7 +101,8 @@ def test_rays_data_config_is_read():
     assert not data.enable_shard_locality
     [per_dataset] = data.data_execution_options.per_dataset
     assert ("train", True) == (per_dataset.dataset, per_dataset.options.preserve_order)
-    assert {"CPU": 2} == from_map(per_dataset.options.resource_limits)
+    limits = from_map(per_dataset.options.resource_limits)
+    assert (2, float("inf")) == (limits["CPU"], limits["GPU"])
 
 
 def test_no_data_config_is_rays_default():

@@ -21,6 +21,7 @@ from trainstate.cli._text import (
 )
 from trainstate.core import Attempt, Budget, Cause, Run, RunStatus, Worker
 from trainstate.core.policy import BUDGET_OF, UNLIMITED, charge, preemption_ends_ns
+from trainstate.core.tracebacks import traceback_of
 from trainstate.core.views.event_json import message_json
 from trainstate.v1 import state_pb2 as s
 
@@ -40,7 +41,7 @@ def tell(run: Run, attempt: Attempt | None, stale: bool = False, tracebacks: boo
     _render.facts(_head(run, stale))
     if tracebacks:
         _whole(f"why it is {run.status.name}", run.status_reason)
-    _error("error", run.error, run.cause, tracebacks)
+    _error("error", run, run.error, run.cause, tracebacks)
     _attempts(run)
     if attempt is not None:
         _attempt(run, attempt, tracebacks)
@@ -53,7 +54,7 @@ def _attempt(run: Run, attempt: Attempt, tracebacks: bool) -> None:
     if tracebacks:
         _whole(f"why {name} is {attempt.status.name}", attempt.status_reason)
     if attempt.error != run.error:
-        _error(f"error of {name}", attempt.error, attempt.cause, tracebacks)
+        _error(f"error of {name}", run, attempt.error, attempt.cause, tracebacks)
     _workers(attempt)
     _groups(attempt)
     _pending(attempt)
@@ -150,9 +151,10 @@ def _asked(scaling: dict[str, Any]) -> str:
     return f"{number}{kind}" + (f", each {each}" if each else "")
 
 
-def _error(title: str, error: s.Error | None, cause: Cause, tracebacks: bool) -> None:
+def _error(title: str, run: Run, error: s.Error | None, cause: Cause, tracebacks: bool) -> None:
     if error is None:
         return
+    traceback = traceback_of(run, error)
     _render.heading(title)
     _render.facts(
         [
@@ -162,11 +164,11 @@ def _error(title: str, error: s.Error | None, cause: Cause, tracebacks: bool) ->
             ("ranks", ", ".join(map(str, error.ranks))),
             ("node", error.node_id),
             ("hint", error.hint),
-            ("traceback", "" if tracebacks else _last_line(error.traceback)),
+            ("traceback", "" if tracebacks else _last_line(traceback)),
         ]
     )
     if tracebacks:
-        _block(error.traceback)
+        _block(traceback)
 
 
 def _last_line(traceback: str) -> str:

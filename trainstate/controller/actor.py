@@ -27,6 +27,7 @@ from trainstate.core import Cause, Run, RunStatus
 from trainstate.core import observations as o
 from trainstate.core.deciding import said
 from trainstate.core.effects import Effect, Release, Stop
+from trainstate.core.tracebacks import traceback_of
 from trainstate.core.values import from_map, from_value
 from trainstate.errors import ConcurrencyError, Fenced, StateUnavailable
 from trainstate.state import removal
@@ -152,7 +153,7 @@ class Controller:
         return Outcome(
             status=run.status,
             cause=run.cause,
-            text=_text(error) or run.status_reason,
+            text=_text(run, error) or run.status_reason,
             worker_failures=self._failures(run),
             return_value=value if run.status is RunStatus.FINISHED else None,
             metrics=None if metrics is None else from_map(metrics),
@@ -165,7 +166,7 @@ class Controller:
             return {}
         failed = {one.rank: one.error for one in attempt.workers.values() if one.error is not None}
         return {
-            rank: self._shell.exceptions.get(rank) or pickled(RuntimeError(_text(error)))
+            rank: self._shell.exceptions.get(rank) or pickled(RuntimeError(_text(run, error)))
             for rank, error in failed.items()
         }
 
@@ -175,10 +176,10 @@ def _unpickled(data: bytes) -> Job:
     return job
 
 
-def _text(error: s.Error) -> str:
+def _text(run: Run, error: s.Error) -> str:
     ranks = ", ".join(map(str, error.ranks))
     where = f"rank {ranks}: " if ranks else ""
-    return f"{where}{said(error)}\n{error.traceback}".strip()
+    return f"{where}{said(error)}\n{traceback_of(run, error)}".strip()
 
 
 def _hear(noted: Sequence[tuple[Seen, asyncio.Future[None]]]) -> None:

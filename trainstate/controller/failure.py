@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from trainstate.core import Cause
+from trainstate.core.secrets import begin_of, end_of
 from trainstate.errors import StorageError
 from trainstate.v1 import state_pb2 as s
 
@@ -40,6 +41,8 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # Ray writes them into the texts of it
 _DETAIL = re.compile(r"Worker exit detail: (.*?)(?:\. |$)")
 _MESSAGE_CHARACTERS = 8_000
 _TRACEBACK_CHARACTERS = 32_000
+# Of one stack.
+_FRAMES = 128
 
 
 def describe(error: BaseException, rank: int | None = None, node_id: str = "") -> s.Error:
@@ -113,14 +116,33 @@ def _text(error: BaseException) -> str:
 
 
 def _story(error: BaseException) -> str:
-    bare = "".join(traceback.format_tb(error.__traceback__))
-    return _asked(lambda: "".join(traceback.format_exception(error)), bare)
+    bare = "".join(traceback.format_tb(error.__traceback__, _FRAMES))
+    return _asked(lambda: _within_bounds(traceback.TracebackException.from_exception(error)), bare)
+
+
+def _within_bounds(story: traceback.TracebackException) -> str:
+    """A traceback of which each stack has its first frames and its last."""
+    part: traceback.TracebackException | None = story
+    while part is not None:
+        left_out = len(part.stack) - _FRAMES
+        if left_out > 0:
+            gap = traceback.FrameSummary("...", 0, f"({left_out} frames left out)", line="")
+            part.stack[_FRAMES // 4 : _FRAMES // 4 + left_out] = [gap]
+        part = part.__cause__ or part.__context__
+    return "".join(story.format())
 
 
 def _kept(text: str, characters: int) -> str:
-    """A text that has UTF-8, and a bound; of a longer one the beginning and the end are kept."""
-    whole = _COLOURS.sub("", text).encode("utf-8", "backslashreplace").decode()
-    if len(whole) <= characters:
-        return whole
-    half = characters // 2
-    return f"{whole[:half]}\n... ({len(whole) - 2 * half} characters) ...\n{whole[-half:]}"
+    """A text that has UTF-8, and a bound; of a longer one the beginning and the end are kept.
+
+    What the cut would leave a part of, and that looks secret, goes with the middle.
+    """
+    if len(text) <= characters:
+        return _clean(text)
+    begin, end = begin_of(text, characters // 2), end_of(text, characters // 2)
+    left_out = len(text) - len(begin) - len(end)
+    return f"{_clean(begin)}\n... ({left_out} characters) ...\n{_clean(end)}"
+
+
+def _clean(text: str) -> str:
+    return _COLOURS.sub("", text).encode("utf-8", "backslashreplace").decode()

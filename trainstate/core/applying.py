@@ -83,8 +83,13 @@ def own(message: _Message) -> _Message:
 
 
 def own_error(payload: Any) -> s.Error | None:
-    """The error a payload carries, if any."""
-    return own(payload.error) if payload.HasField("error") else None
+    """The error a payload carries, if any; its traceback is the run's, if that knows it by digest."""
+    if not payload.HasField("error"):
+        return None
+    mine: s.Error = own(payload.error)
+    if mine.traceback_digest:
+        mine.ClearField("traceback")
+    return mine
 
 
 def known(kind: type[_Enum], number: int) -> _Enum:

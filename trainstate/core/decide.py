@@ -31,6 +31,7 @@ from trainstate.core import (
 from trainstate.core import observations as o
 from trainstate.core.deciding import ANEW, Handler, bare, open_attempt
 from trainstate.core.model import Run, RunStatus
+from trainstate.core.tracebacks import once
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
 
@@ -51,7 +52,7 @@ def decide(run: Run, observation: o.Observation, now_ns: int) -> Decision:
         return Decision((), f"the run ended as {run.status.name}")
     if not run.status and not isinstance(observation, o.Began):
         return Decision((), "the run has not begun")
-    events = tuple(_HANDLERS[type(observation)](run, observation, now_ns))
+    events = tuple(once(run, _HANDLERS[type(observation)](run, observation, now_ns)))
     for event in events:
         event.time_unix_nano = now_ns
     said = (event.reason for event in reversed(events) if event.reason)
@@ -74,6 +75,11 @@ def _on_began(run: Run, began: o.Began, now_ns: int) -> Iterator[e.Event]:
         yield from decide_again.half_done(run)
 
 
+def _on_described(run: Run, described: o.Described, now_ns: int) -> Iterator[e.Event]:
+    found = e.ProvenanceRecorded(provenance=described.provenance)
+    yield bare(found, f"found out: {described.what}")
+
+
 def _on_woke(run: Run, woke: o.Woke, now_ns: int) -> Iterator[e.Event]:
     waiting = run.status in ANEW and open_attempt(run) is None
     if waiting and now_ns >= run.restart_time_ns and not policy.stale_placements(run):
@@ -87,6 +93,7 @@ def _on_woke(run: Run, woke: o.Woke, now_ns: int) -> Iterator[e.Event]:
 
 _HANDLERS: Mapping[type[o.Observation], Handler] = {
     o.Began: _on_began,
+    o.Described: _on_described,
     o.Woke: _on_woke,
     o.Placed: decide_start.on_placed,
     o.Short: decide_start.on_short,

@@ -37,7 +37,9 @@ from trainstate.core.model import (
     Sync,
     SyncStatus,
 )
+from trainstate.core.tracebacks import ERRING, note
 from trainstate.v1 import event_pb2 as e
+from trainstate.v1 import state_pb2 as s
 
 
 def evolve(run: Run, event: e.Event) -> None:
@@ -52,6 +54,8 @@ def evolve(run: Run, event: e.Event) -> None:
     apply = _APPLIERS.get(kind) if kind else None
     if apply is not None:
         apply(run, event, getattr(event, kind))
+    if kind in ERRING:
+        note(run, event)
 
 
 def _move_run(run: Run, event: e.Event, target: RunStatus) -> None:
@@ -87,6 +91,11 @@ def _controller_started(run: Run, event: e.Event, started: e.ControllerStarted) 
 
 def _framework_versions(run: Run, event: e.Event, recorded: e.FrameworkVersionsRecorded) -> None:
     run.framework_versions = list(own(recorded).versions)
+
+
+def _provenance(run: Run, event: e.Event, recorded: e.ProvenanceRecorded) -> None:
+    run.provenance = run.provenance or s.Provenance()
+    run.provenance.MergeFrom(recorded.provenance)
 
 
 def _run_moved(run: Run, event: e.Event, payload: Any) -> None:
@@ -268,6 +277,7 @@ _APPLIERS: Mapping[str, Applier] = {
     "run_created": _run_created,
     "controller_started": _controller_started,
     "framework_versions_recorded": _framework_versions,
+    "provenance_recorded": _provenance,
     "run_scheduling": _run_moved,
     "run_waiting": _run_waiting,
     "run_running": _run_running,

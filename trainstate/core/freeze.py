@@ -18,7 +18,7 @@ from trainstate.core import model
 from trainstate.v1 import view_pb2
 
 # Raised by one whenever a fold over the same events would give another state: old snapshots are void.
-FOLD_VERSION = 3
+FOLD_VERSION = 4
 
 _MESSAGES: Mapping[type[Any], type[Message]] = {
     model.Run: view_pb2.Run,

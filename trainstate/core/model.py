@@ -378,6 +378,7 @@ class Run:
     scaling_time_ns: int = 0
     preempted_ranks: list[int] = field(default_factory=list)
     resizes: list[Resize] = field(default_factory=list)
+    tracebacks: list[s.Traceback] = field(default_factory=list)
 
     @property
     def attempt(self) -> Attempt | None:

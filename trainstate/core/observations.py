@@ -194,6 +194,14 @@ class Cleared:
 
 
 @dataclass(frozen=True)
+class Described:
+    """Something was found out that helps to understand the run: `what`, in a few words."""
+
+    what: str
+    provenance: s.Provenance
+
+
+@dataclass(frozen=True)
 class Closed:
     """Everything that is to run at the end of a run has run."""
 
@@ -225,6 +233,7 @@ class HookFailed:
 
 Observation: TypeAlias = (
     Began
+    | Described
     | Woke
     | Placed
     | Short

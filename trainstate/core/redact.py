@@ -1,56 +1,79 @@
 """Values from users as exact values: whatever they are, nothing fails, and nothing grows without bound.
 
-`plain` makes of anything a None, bool, int, float, str, bytes, list or dict of such with str keys.
-Numbers stay exact, numpy's scalars and arrays become Python's. What has no exact value is named by its
-class and never printed: the text of an object may be huge, secret, or raise. What is too deep, too long
-or too much is cut, and the cut says so.
+`plain` makes of anything a None, bool, int, float, str, bytes, list or dict of such with str keys
+(reference rows 3-05 to 3-09). Numbers stay exact, numpy's scalars and arrays become Python's; sets are
+lists, in an order that does not change. An object that says itself what it is, by a `__str__` or
+`__repr__` of its own, is that text without memory addresses; what cannot, or must not because a text of
+it is large (tensors, tables), is named by its class. What is too deep, too long or too much is cut, and
+the cut says how much there was. Secrets are not looked for here, except that no cut goes through one:
+core/mask.py replaces them before anything is recorded.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from trainstate.core.secrets import begin_of
 from trainstate.core.values import to_map, to_value
 from trainstate.v1 import state_pb2 as s
 
-# A level of a Value is three of protobuf's, which reads a hundred.
+# Of dicts in dicts: lists take none of it (row 3-07).
 DEPTH_MAX = 16
 # Of one value, roughly as it is encoded; an event holds 256 KiB.
 SIZE_MAX = 64 * 1024
 # Of the metrics of one report, which are alone in their event.
 METRICS_SIZE_MAX = 160 * 1024
+# A level of a Value is three messages of protobuf's, and its readers take a hundred.
+NESTING_MAX = 24
 # Python itself refuses to print a longer number.
 _INT_BITS_MAX = 4096
 # One text must not take the room of everything after it.
 _TEXT_MAX = 16 * 1024
+# So many objects are asked for their text: it may take them long.
+_ASKED_MAX = 100
+# A larger set is not put in order.
+_SORTED_MAX = 1000
 _CUT = "..."
-_ITEM_SIZE = 8
+_ITEM_SIZE = 24
+_ADDRESS = re.compile(r"(?: at)? 0x[0-9a-fA-F]{6,}")
 
 
-def sanitised(value: Any, size_max: int = SIZE_MAX) -> s.Value:
-    """Anything as a Value."""
-    return to_value(plain(value, size_max))
+def sanitised(value: Any, size_max: int = SIZE_MAX, max_depth: int = DEPTH_MAX) -> s.Value:
+    """Anything as a Value. Raises ValueError for a depth below 1 (row 3-08)."""
+    return to_value(plain(value, size_max, max_depth))
 
 
-def sanitised_map(values: Mapping[Any, Any], size_max: int = SIZE_MAX) -> s.ValueMap:
-    """A mapping of anything as a ValueMap, in its order."""
-    made = plain(values, size_max)
+def sanitised_map(
+    values: Mapping[Any, Any], size_max: int = SIZE_MAX, max_depth: int = DEPTH_MAX
+) -> s.ValueMap:
+    """A mapping of anything as a ValueMap, in its order.
+
+    Raises ValueError for a depth below 1, TypeError for what is no mapping (row 3-08).
+    """
+    if not isinstance(values, Mapping):
+        raise TypeError(f"a {type(values).__name__} is no mapping")
+    made = plain(values, size_max, max_depth)
     return to_map(made if isinstance(made, dict) else {"": made})
 
 
-def plain(value: Any, size_max: int = SIZE_MAX) -> Any:
-    """Anything as plain Python that `to_value` takes."""
-    return _plain(value, _Room(size_max), DEPTH_MAX)
+def plain(value: Any, size_max: int = SIZE_MAX, max_depth: int = DEPTH_MAX) -> Any:
+    """Anything as plain Python that `to_value` takes. Raises ValueError for a depth below 1."""
+    if max_depth < 1:
+        raise ValueError(f"max_depth={max_depth} is not above 0")
+    return _plain(value, _Room(size_max), max_depth)
 
 
 @dataclass(slots=True)
 class _Room:
-    """How much of the size is left; what is asked is whether anything is."""
+    """What is left of the size and of the objects to ask, and the containers we are in."""
 
     left: int
+    to_ask: int = _ASKED_MAX
+    inside: list[int] = field(default_factory=list)
 
     def take(self, size: int) -> None:
         self.left -= size
@@ -67,31 +90,64 @@ def _of_type(value: Any, room: _Room, depth: int) -> Any:
     room.take(_ITEM_SIZE)
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, Enum):
-        return _text(f"{type(value).__name__}.{value.name}", room)
     if isinstance(value, int):
         return _whole(int(value), room)
     if isinstance(value, float):
         return float(value)
     if isinstance(value, str):
-        return _text(str.__str__(value), room)
+        return _text(value.value if isinstance(value, Enum) else str.__str__(value), room)
     if isinstance(value, bytes | bytearray):
         return _bytes(value, room)
-    if isinstance(value, Mapping):
-        return _mapping(value, room, depth - 1) if depth else _CUT
-    if isinstance(value, list | tuple | Set):
-        return _items(value, len(value), room, depth - 1) if depth else _CUT
+    if isinstance(value, Mapping | list | tuple | Set):
+        return _container(value, room, depth)
     return _foreign(value, room, depth)
 
 
+def _container(value: Any, room: _Room, depth: int) -> Any:
+    is_map = isinstance(value, Mapping)
+    if id(value) in room.inside:
+        return f"{_CUT} (itself)"
+    if len(room.inside) >= NESTING_MAX or (is_map and not depth):
+        return f"{_CUT} ({len(value)} {'keys' if is_map else 'items'})"
+    room.inside.append(id(value))
+    try:
+        if is_map:
+            return _mapping(value, room, depth - 1)
+        made = _items(value, len(value), room, depth)
+        sort = isinstance(value, Set) and len(value) <= _SORTED_MAX
+        return sorted(made, key=repr) if sort else made
+    finally:
+        room.inside.pop()
+
+
 def _foreign(value: Any, room: _Room, depth: int) -> Any:
+    kind: Any = type(value)
+    silent = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
+    # A function's text has its address.
+    if silent or isinstance(value, type) or hasattr(value, "__code__"):
+        return _text(_class_name(value), room)
+    if hasattr(kind, "__fspath__"):
+        return _plain(kind.__fspath__(value), room, depth)
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return _shaped(value, shape, room, depth)
+    if not room.to_ask:
+        return _text(_class_name(value), room)
+    room.to_ask -= 1
+    return _ADDRESS.sub("", _text(str(value), room))
+
+
+def _shaped(value: Any, shape: Any, room: _Room, depth: int) -> Any:
+    """A tensor or a table: the value of one number here in memory, else what it is."""
     kind = type(value)
     if kind.__module__.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
         fits = value.nbytes <= room.left
         return _plain(value.tolist(), room, depth) if fits else f"{_CUT} ({value.size} numbers)"
-    if hasattr(kind, "__fspath__"):
-        return _plain(kind.__fspath__(value), room, depth)
-    return _text(_class_name(value), room)
+    if tuple(shape) == () and getattr(value, "is_cpu", False):
+        return _plain(value.item(), room, depth)
+    dtype = getattr(value, "dtype", None)
+    more = "" if dtype is None else f", dtype={dtype}"
+    return _text(f"{_class_name(value)}(shape={tuple(map(int, shape))}{more})", room)
 
 
 def _whole(number: int, room: _Room) -> int | str:
@@ -110,19 +166,19 @@ def _bytes(value: bytes | bytearray, room: _Room) -> bytes | str:
 
 
 def _text(text: str, room: _Room) -> str:
-    # A lone surrogate has no UTF-8 (row 3-12).
-    whole = text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-    kept = whole[: max(0, min(_TEXT_MAX, room.left))]
+    limit = max(0, min(_TEXT_MAX, room.left))
+    kept = begin_of(text, limit) if len(text) > limit else text
     room.take(len(kept))
-    return kept if len(kept) == len(whole) else f"{kept}{_CUT} ({len(text)} characters)"
+    # A lone surrogate has no UTF-8 (row 3-12).
+    whole = kept if kept.isascii() else kept.encode("utf-8", "backslashreplace").decode()
+    return whole if len(kept) == len(text) else f"{whole}{_CUT} ({len(text)} characters)"
 
 
 def _items(items: Iterable[Any], count: int, room: _Room, depth: int) -> list[Any]:
     made: list[Any] = []
     for item in items:
         if room.left <= 0:
-            made.append(f"{_CUT} ({count - len(made)} more)")
-            break
+            return [*made, f"{_CUT} ({count - len(made)} more)"]
         made.append(_plain(item, room, depth))
     return made
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from trainstate.core import Run, check, evolve, initial
 from trainstate.core.freeze import FOLD_VERSION, copy
+from trainstate.core.mask import EventMask
 from trainstate.errors import ConcurrencyError, Fenced, NotFound, TrainstateError
 from trainstate.journal import SEGMENT_BYTES_MAX, Ticket, Writer, closed_on_failure, save_snapshot
 from trainstate.store.archive import Archive
@@ -24,6 +25,9 @@ from trainstate.store.fold import Resident
 from trainstate.store.history import ARCHIVE_NAME, History
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import view_pb2 as v
+
+# Takes the secrets out of an event, in place, before it is recorded after a state.
+Masking = Callable[[e.Event, Run], None]
 
 # How far back a repeated append is looked for at first; each further look is twice as wide.
 _LOOK_BACK_SEQS = 64
@@ -53,8 +57,14 @@ class Pending(NamedTuple):
 class Store:
     """Opens a journal for writing (see `trainstate.journal.Writer.open` for what that may raise)."""
 
-    def __init__(self, writer: Writer, segment_bytes_max: int = SEGMENT_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        segment_bytes_max: int = SEGMENT_BYTES_MAX,
+        mask: Masking | None = None,
+    ) -> None:
         self.writer = writer
+        self._mask = mask or EventMask(os.urandom(16))
         self.history = History(writer.path)
         self._lock = threading.Lock()
         # A segment is closed a little early, so that the boundary, and with it the snapshot, is ours.
@@ -73,8 +83,12 @@ class Store:
         owner: str = "",
         segment_bytes_max: int = SEGMENT_BYTES_MAX,
         lock_timeout_s: float = 5.0,
+        mask: Masking | None = None,
     ) -> Self:
-        """Opens or creates the journal at `path`."""
+        """Opens or creates the journal at `path`.
+
+        `mask` takes secrets out of what is appended; without one their markers are this store's alone.
+        """
         writer = Writer.open(
             Path(path),
             owner=owner,
@@ -82,7 +96,7 @@ class Store:
             lock_timeout_s=lock_timeout_s,
         )
         with closed_on_failure(writer.close):
-            return cls(writer, segment_bytes_max)
+            return cls(writer, segment_bytes_max, mask)
 
     def open_run(self, run_id: str, writer: str, time_ns: int, *, foreign: bool = False) -> Opened:
         """Takes a run up, new or not: durably records the next incarnation; it fences every lower one.
@@ -112,7 +126,8 @@ class Store:
         """Records events of one run, all or none; they are durable when `Pending.wait` returns.
 
         Of each event the caller sets time, attempt, reason and payload; identity, position, incarnation
-        are stamped here, and its time is raised to that of the run's event before it if it is lower.
+        are stamped here, its secrets are masked, and its time is raised to that of the run's event
+        before it if it is lower.
         An append that was acknowledged to nobody may be repeated: equal events at the same position are
         recognised and their positions returned.
 
@@ -196,6 +211,7 @@ class Store:
         times: list[int] = []
         try:
             for event in events:
+                self._mask(event, run)
                 _stamp(event, run.run_id, run.run_seq + 1, incarnation, run.time_ns)
                 check(run, event)
                 encoded.append(encode(event))
@@ -229,6 +245,7 @@ class Store:
         if len(stored) != len(events):
             raise ConcurrencyError(run.run_seq, expected, run_id=run.run_id)
         for was, event in zip(stored, events, strict=True):
+            self._mask(event, run)
             _stamp(event, run.run_id, was.event.run_seq, incarnation, time_ns)
             if event.SerializeToString() != was.event.SerializeToString():
                 raise ConcurrencyError(run.run_seq, expected, run_id=run.run_id)

@@ -32,6 +32,7 @@ from trainstate.core.redact import sanitised
 from trainstate.core.values import from_map
 from trainstate.errors import StorageError
 from trainstate.state.home import Owner, journals_of
+from trainstate.state.salt import mask_of
 from trainstate.store import Store
 from trainstate.train.concluding import Ended
 from trainstate.train.interrupts import Interrupts, Terminated
@@ -64,12 +65,15 @@ def run_locally(job: LocalJob) -> Ended:
     Raises StorageError and DecodeError of what an earlier run of that name left, before anything begins.
     """
     restored = job.storage.restored()
-    path = journals_of(dict(os.environ)) / f"local-{uuid.uuid4()}"
+    environ = dict(os.environ)
+    path = journals_of(environ) / f"local-{uuid.uuid4()}"
     path.parent.mkdir(parents=True, exist_ok=True)
     owner = str(Owner.of("local run", os.getpid()))
     interrupts = Interrupts()
     with (
-        Store.open(path, owner=owner, segment_bytes_max=_SEGMENT_BYTES) as store,
+        Store.open(
+            path, owner=owner, segment_bytes_max=_SEGMENT_BYTES, mask=mask_of(environ)
+        ) as store,
         interrupts.listening(),
     ):
         local = LocalRun(job, store, interrupts)

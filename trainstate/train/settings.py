@@ -6,11 +6,13 @@ How long things may take is read from the environment of the driver, here and no
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any
+import warnings
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from trainstate.controller.backend import BackendConfig
-from trainstate.core.redact import sanitised_map
+from trainstate.core.redact import DEPTH_MAX, NESTING_MAX, SIZE_MAX, plain
+from trainstate.core.views.settings import settings_from
 from trainstate.errors import UsageError
 from trainstate.train.config import (
     CheckpointConfig,
@@ -30,6 +32,13 @@ LIMITS: Mapping[str, tuple[str, float]] = {
     "TRAINSTATE_STATE_TIMEOUT_S": ("state_timeout_s", 300.0),
     "TRAINSTATE_UPLOAD_TIMEOUT_S": ("upload_timeout_s", 1800.0),
 }
+# Variable -> default and most. Of each of the dicts that users fill; an event holds four such.
+CAPS: Mapping[str, tuple[int, int]] = {
+    "TRAINSTATE_SETTINGS_BYTES": (SIZE_MAX, SIZE_MAX),
+    "TRAINSTATE_SETTINGS_DEPTH": (DEPTH_MAX, NESTING_MAX),
+}
+# Names whose values are secret too, with commas between; one with a "!" in front is not.
+SECRET_KEYS_VARIABLE = "TRAINSTATE_SECRET_KEYS"
 
 
 def settings_of(
@@ -38,7 +47,7 @@ def settings_of(
     backend_config: BackendConfig,
     scaling_config: ScalingConfig,
     run_config: RunConfig,
-    datasets: Iterable[str],
+    datasets: Collection[str],
     data_config: Any,
     environ: Mapping[str, str] = os.environ,
 ) -> s.RunSettings:
@@ -49,15 +58,20 @@ def settings_of(
     """
     failure = adopt(FailureConfig, run_config.failure_config)
     group = _replica_group_size(backend_config, scaling_config)
-    return s.RunSettings(
-        train_loop_config=None if train_loop_config is None else sanitised_map(train_loop_config),
-        backend_config=_backend(backend_config),
-        scaling_config=_scaling(scaling_config, group),
-        datasets=sorted(datasets),
-        data_config=_data(data_config),
-        run_config=_run(run_config, failure),
-        limits=limits_of(failure, environ),
-    )
+    caps = _caps(environ)
+    named = getattr(backend_config.framework, "value", backend_config.framework)  # Ray's is an enum
+    model = {
+        "train_loop_config": None if train_loop_config is None else _dict(train_loop_config, caps),
+        "backend_config": {"framework": named, "config": _dict(backend_config.to_dict(), caps)},
+        "scaling_config": _scaling(scaling_config, group),
+        "datasets": sorted(datasets),
+        "data_config": _data(data_config, bool(datasets)),
+        "run_config": _run(run_config, failure, caps),
+        "secret_keys": environ.get(SECRET_KEYS_VARIABLE, "").replace(",", " ").split(),
+    }
+    settings: s.RunSettings = settings_from(model)
+    settings.limits.CopyFrom(limits_of(failure, environ))
+    return settings
 
 
 def limits_of(failure: FailureConfig, environ: Mapping[str, str]) -> s.Limits:
@@ -88,19 +102,35 @@ def _seconds(variable: str, text: str | None, default: float) -> float:
     return seconds
 
 
-_FRAMEWORKS = {
-    "torch": s.TRAINING_FRAMEWORK_TORCH,
-    "jax": s.TRAINING_FRAMEWORK_JAX,
-    "tensorflow": s.TRAINING_FRAMEWORK_TENSORFLOW,
-    "xgboost": s.TRAINING_FRAMEWORK_XGBOOST,
-    "lightgbm": s.TRAINING_FRAMEWORK_LIGHTGBM,
-}
+class _Caps(NamedTuple):
+    """How much of what users gave is recorded: bytes, roughly, and levels of dicts."""
+
+    size_max: int
+    max_depth: int
 
 
-def _backend(config: BackendConfig) -> s.BackendConfig:
-    named = getattr(config.framework, "value", config.framework)  # Ray's is an enum
-    framework = _FRAMEWORKS.get(str(named), s.TRAINING_FRAMEWORK_UNSPECIFIED)
-    return s.BackendConfig(framework=framework, config=sanitised_map(config.to_dict()))
+def _caps(environ: Mapping[str, str]) -> _Caps:
+    found = (
+        _whole(variable, environ.get(variable), *between) for variable, between in CAPS.items()
+    )
+    return _Caps(*found)
+
+
+def _whole(variable: str, text: str | None, default: int, most: int) -> int:
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= most):
+        raise UsageError(
+            f"{variable}={text!r} is no number from 1 to {most}",
+            hint=f"unset {variable} to have {default}",
+        )
+    return int(text)
+
+
+def _dict(values: Mapping[Any, Any], caps: _Caps) -> dict[str, Any]:
+    """A mapping of a user's, sanitised; one that cannot be read is named under ""."""
+    made = plain(values, *caps)
+    return made if isinstance(made, dict) else {"": made}
 
 
 def _replica_group_size(backend: BackendConfig, scaling: ScalingConfig) -> int | None:
@@ -116,100 +146,85 @@ def _replica_group_size(backend: BackendConfig, scaling: ScalingConfig) -> int |
     return size
 
 
-def _scaling(config: ScalingConfig, replica_group_size: int | None) -> s.ScalingConfig:
-    made = s.ScalingConfig(
-        use_gpu=config.use_gpu,
-        resources_per_worker=_resources(config.worker_resources()),
-        placement_strategy=config.placement_strategy,
-        accelerator_type=config.accelerator_type,
-        replica_group_size=replica_group_size,
-    )
-    if config.elasticity_enabled:
-        workers = s.WorkerRange(min=config.min_workers, max=config.max_workers)
-        made.num_workers_range.CopyFrom(workers)
-        made.elastic_resize_monitor_interval_s = config.elastic_resize_monitor_interval_s
-    else:
-        made.num_workers_fixed = config.max_workers
-    if isinstance(config.label_selector, list):
-        selectors = [_labels(one) for one in config.label_selector]
-        made.label_selector_list.CopyFrom(s.LabelSelectorList(selectors=selectors))
-    elif config.label_selector is not None:
-        made.label_selector_single.CopyFrom(_labels(config.label_selector))
-    return made
+def _scaling(config: ScalingConfig, replica_group_size: int | None) -> dict[str, Any]:
+    every_s = config.elastic_resize_monitor_interval_s
+    return {
+        "num_workers": config.num_workers,
+        "use_gpu": config.use_gpu,
+        "resources_per_worker": config.worker_resources(),
+        "placement_strategy": config.placement_strategy,
+        "accelerator_type": config.accelerator_type,
+        "label_selector": config.label_selector,
+        "elastic_resize_monitor_interval_s": every_s if config.elasticity_enabled else None,
+        "replica_group_size": replica_group_size,
+    }
 
 
-def _resources(amounts: Mapping[str, float]) -> s.ResourceSet:
-    return s.ResourceSet(
-        resources=[s.Resource(name=name, amount=amount) for name, amount in amounts.items()]
-    )
-
-
-def _labels(selector: Mapping[str, str]) -> s.LabelSelector:
-    return s.LabelSelector(labels=[s.Label(key=key, value=one) for key, one in selector.items()])
-
-
-def _run(config: RunConfig, failure: FailureConfig) -> s.RunConfig:
+def _run(config: RunConfig, failure: FailureConfig, caps: _Caps) -> dict[str, Any]:
+    kept = adopt(CheckpointConfig, config.checkpoint_config)
     filesystem = config.storage_filesystem
-    return s.RunConfig(
-        name=config.name or "",
-        failure_config=s.FailureConfig(
-            max_failures=failure.max_failures,
-            controller_failure_limit=failure.controller_failure_limit,
-            max_preemption_failures=failure.max_preemption_failures,
-            preemption_grace_s=failure.preemption_grace_s,
-            max_replacements=failure.max_replacements,
-        ),
-        worker_runtime_env=sanitised_map(config.worker_runtime_env or {}),
-        checkpoint_config=_checkpoints(adopt(CheckpointConfig, config.checkpoint_config)),
-        storage_path=os.fspath(config.storage_path or ""),
-        storage_filesystem=None if filesystem is None else type(filesystem).__name__,
-    )
-
-
-def _checkpoints(config: CheckpointConfig) -> s.CheckpointConfig:
-    highest = config.checkpoint_score_order == "max"
-    return s.CheckpointConfig(
-        num_to_keep=config.num_to_keep,
-        checkpoint_score_attribute=config.checkpoint_score_attribute,
-        checkpoint_score_order=s.SCORE_ORDER_MAX if highest else s.SCORE_ORDER_MIN,
-    )
+    return {
+        "name": config.name,
+        "failure_config": {
+            "max_failures": failure.max_failures,
+            "controller_failure_limit": failure.controller_failure_limit,
+            "max_preemption_failures": failure.max_preemption_failures,
+            "preemption_grace_s": failure.preemption_grace_s,
+            "max_replacements": failure.max_replacements,
+        },
+        "worker_runtime_env": _dict(config.worker_runtime_env or {}, caps),
+        "checkpoint_config": {
+            "num_to_keep": kept.num_to_keep,
+            "checkpoint_score_attribute": kept.checkpoint_score_attribute,
+            "checkpoint_score_order": kept.checkpoint_score_order,
+        },
+        "storage_path": os.fspath(config.storage_path or ""),
+        "storage_filesystem": None if filesystem is None else str(plain(filesystem)),
+    }
 
 
 # --- Ray's DataConfig: what it was made with is in private attributes -----------------------------
 
 
-def _data(config: Any) -> s.DataConfig:
-    """What a ray.train.DataConfig says; None is the default one."""
-    split = getattr(config, "_datasets_to_split", "all")
-    made = s.DataConfig(enable_shard_locality=getattr(config, "_enable_shard_locality", True))
-    if split == "all":
-        made.all.SetInParent()
-    else:
-        made.datasets.names.extend(map(str, split))
+def _data(config: Any, has_datasets: bool) -> dict[str, Any]:
+    """What a ray.train.DataConfig says; None is the default one.
+
+    How datasets are executed by default is asked only where there are some: that imports ray.data.
+    """
     options = getattr(config, "_user_execution_options", None)
-    if isinstance(options, Mapping):
-        made.data_execution_options.per_dataset.extend(
-            s.DatasetExecutionOptions(dataset=str(name), options=_execution(one))
-            for name, one in options.items()
-        )
-    elif options is not None:
-        made.data_execution_options.default.CopyFrom(_execution(options))
-    return made
+    several: Mapping[str, Any] = options if isinstance(options, Mapping) else {}
+    default = None if isinstance(options, Mapping) else options
+    if has_datasets and default is None:
+        default = _rays_default()
+    return {
+        "datasets_to_split": getattr(config, "_datasets_to_split", "all"),
+        "enable_shard_locality": getattr(config, "_enable_shard_locality", True),
+        "data_execution_options": {
+            "default": default and _execution(default),
+            "per_dataset": {str(name): _execution(one) for name, one in several.items()},
+        },
+    }
 
 
-def _execution(options: Any) -> s.ExecutionOptions:
-    return s.ExecutionOptions(
-        resource_limits=_amounts(getattr(options, "resource_limits", None)),
-        exclude_resources=_amounts(getattr(options, "exclude_resources", None)),
-        preserve_order=bool(getattr(options, "preserve_order", False)),
-        actor_locality_enabled=bool(getattr(options, "actor_locality_enabled", False)),
-        verbose_progress=bool(getattr(options, "verbose_progress", False)),
-    )
+def _rays_default() -> Any:
+    from ray.train import DataConfig
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Ray's, of itself
+        return DataConfig.default_ingest_options()
 
 
-def _amounts(resources: Any) -> s.ValueMap:
-    """An ExecutionResources; what has no limit is infinite there, and absent here."""
-    names = {"cpu": "CPU", "gpu": "GPU", "object_store_memory": "object_store_memory"}
-    found = {name: getattr(resources, one, None) for one, name in names.items()}
-    limited = {name: one for name, one in found.items() if one not in (None, float("inf"))}
-    return sanitised_map(limited)
+def _execution(options: Any) -> dict[str, Any]:
+    return {
+        "resource_limits": _amounts(getattr(options, "resource_limits", None)),
+        "exclude_resources": _amounts(getattr(options, "exclude_resources", None)),
+        "preserve_order": bool(getattr(options, "preserve_order", False)),
+        "actor_locality_enabled": bool(getattr(options, "actor_locality_enabled", False)),
+        "verbose_progress": bool(getattr(options, "verbose_progress", False)),
+    }
+
+
+def _amounts(resources: Any) -> dict[str, Any]:
+    """An ExecutionResources; what has no limit is infinite there."""
+    found: dict[str, Any] = plain(resources.to_resource_dict()) if resources is not None else {}
+    return found

@@ -263,23 +263,33 @@ class Panel(_message.Message):
     def __init__(self, id: _Optional[str] = ..., title: _Optional[str] = ...) -> None: ...
 
 class Error(_message.Message):
-    __slots__ = ("type", "message", "traceback", "hint", "ranks", "node_id")
+    __slots__ = ("type", "message", "traceback", "hint", "ranks", "node_id", "traceback_digest")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     TRACEBACK_FIELD_NUMBER: _ClassVar[int]
     HINT_FIELD_NUMBER: _ClassVar[int]
     RANKS_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    TRACEBACK_DIGEST_FIELD_NUMBER: _ClassVar[int]
     type: str
     message: str
     traceback: str
     hint: str
     ranks: _containers.RepeatedScalarFieldContainer[int]
     node_id: str
-    def __init__(self, type: _Optional[str] = ..., message: _Optional[str] = ..., traceback: _Optional[str] = ..., hint: _Optional[str] = ..., ranks: _Optional[_Iterable[int]] = ..., node_id: _Optional[str] = ...) -> None: ...
+    traceback_digest: bytes
+    def __init__(self, type: _Optional[str] = ..., message: _Optional[str] = ..., traceback: _Optional[str] = ..., hint: _Optional[str] = ..., ranks: _Optional[_Iterable[int]] = ..., node_id: _Optional[str] = ..., traceback_digest: _Optional[bytes] = ...) -> None: ...
+
+class Traceback(_message.Message):
+    __slots__ = ("digest", "text")
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    digest: bytes
+    text: str
+    def __init__(self, digest: _Optional[bytes] = ..., text: _Optional[str] = ...) -> None: ...
 
 class RunSettings(_message.Message):
-    __slots__ = ("train_loop_config", "backend_config", "scaling_config", "datasets", "data_config", "run_config", "limits")
+    __slots__ = ("train_loop_config", "backend_config", "scaling_config", "datasets", "data_config", "run_config", "limits", "secret_keys")
     TRAIN_LOOP_CONFIG_FIELD_NUMBER: _ClassVar[int]
     BACKEND_CONFIG_FIELD_NUMBER: _ClassVar[int]
     SCALING_CONFIG_FIELD_NUMBER: _ClassVar[int]
@@ -287,6 +297,7 @@ class RunSettings(_message.Message):
     DATA_CONFIG_FIELD_NUMBER: _ClassVar[int]
     RUN_CONFIG_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
+    SECRET_KEYS_FIELD_NUMBER: _ClassVar[int]
     train_loop_config: ValueMap
     backend_config: BackendConfig
     scaling_config: ScalingConfig
@@ -294,7 +305,8 @@ class RunSettings(_message.Message):
     data_config: DataConfig
     run_config: RunConfig
     limits: Limits
-    def __init__(self, train_loop_config: _Optional[_Union[ValueMap, _Mapping]] = ..., backend_config: _Optional[_Union[BackendConfig, _Mapping]] = ..., scaling_config: _Optional[_Union[ScalingConfig, _Mapping]] = ..., datasets: _Optional[_Iterable[str]] = ..., data_config: _Optional[_Union[DataConfig, _Mapping]] = ..., run_config: _Optional[_Union[RunConfig, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ...) -> None: ...
+    secret_keys: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, train_loop_config: _Optional[_Union[ValueMap, _Mapping]] = ..., backend_config: _Optional[_Union[BackendConfig, _Mapping]] = ..., scaling_config: _Optional[_Union[ScalingConfig, _Mapping]] = ..., datasets: _Optional[_Iterable[str]] = ..., data_config: _Optional[_Union[DataConfig, _Mapping]] = ..., run_config: _Optional[_Union[RunConfig, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., secret_keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("start_timeout_s", "worker_timeout_s", "report_timeout_s", "orphan_timeout_s", "backoff_first_s", "backoff_max_s", "reset_after_reports", "hook_timeout_s", "state_timeout_s", "upload_timeout_s")
@@ -465,7 +477,7 @@ class CheckpointConfig(_message.Message):
     def __init__(self, num_to_keep: _Optional[int] = ..., checkpoint_score_attribute: _Optional[str] = ..., checkpoint_score_order: _Optional[_Union[ScoreOrder, str]] = ...) -> None: ...
 
 class Provenance(_message.Message):
-    __slots__ = ("git_commit", "git_dirty", "entrypoint", "argv", "python_version", "operating_system", "runtime_env_hash", "seed", "launch_id")
+    __slots__ = ("git_commit", "git_dirty", "entrypoint", "argv", "python_version", "operating_system", "runtime_env_hash", "seed", "launch_id", "working_directory", "image", "node_types")
     GIT_COMMIT_FIELD_NUMBER: _ClassVar[int]
     GIT_DIRTY_FIELD_NUMBER: _ClassVar[int]
     ENTRYPOINT_FIELD_NUMBER: _ClassVar[int]
@@ -475,6 +487,9 @@ class Provenance(_message.Message):
     RUNTIME_ENV_HASH_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     LAUNCH_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKING_DIRECTORY_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPES_FIELD_NUMBER: _ClassVar[int]
     git_commit: str
     git_dirty: bool
     entrypoint: str
@@ -484,4 +499,19 @@ class Provenance(_message.Message):
     runtime_env_hash: str
     seed: int
     launch_id: str
-    def __init__(self, git_commit: _Optional[str] = ..., git_dirty: bool = ..., entrypoint: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., python_version: _Optional[str] = ..., operating_system: _Optional[str] = ..., runtime_env_hash: _Optional[str] = ..., seed: _Optional[int] = ..., launch_id: _Optional[str] = ...) -> None: ...
+    working_directory: str
+    image: str
+    node_types: _containers.RepeatedCompositeFieldContainer[NodeType]
+    def __init__(self, git_commit: _Optional[str] = ..., git_dirty: bool = ..., entrypoint: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., python_version: _Optional[str] = ..., operating_system: _Optional[str] = ..., runtime_env_hash: _Optional[str] = ..., seed: _Optional[int] = ..., launch_id: _Optional[str] = ..., working_directory: _Optional[str] = ..., image: _Optional[str] = ..., node_types: _Optional[_Iterable[_Union[NodeType, _Mapping]]] = ...) -> None: ...
+
+class NodeType(_message.Message):
+    __slots__ = ("count", "resources", "accelerator_type", "labels")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    ACCELERATOR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    resources: ResourceSet
+    accelerator_type: str
+    labels: _containers.RepeatedCompositeFieldContainer[Label]
+    def __init__(self, count: _Optional[int] = ..., resources: _Optional[_Union[ResourceSet, _Mapping]] = ..., accelerator_type: _Optional[str] = ..., labels: _Optional[_Iterable[_Union[Label, _Mapping]]] = ...) -> None: ...

@@ -1,0 +1,265 @@
+"""What looks secret: by the name it stands under, or by its own form; and texts without it.
+
+A name is secret by its words, however it is written: `HF_TOKEN`, `db-password`, `apiKey`. A value is by
+the form that its issuer gave it: keys of clouds and services, bearer tokens, private keys, passwords in
+URLs. Each is replaced by a marker with a keyed digest, `<secret-1a2b3c4d5e6f>`: the same secret has the
+same marker wherever the same salt is, so that two runs can be compared, and without the salt nobody can
+try passwords against it. A marker is never masked again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+# Words that make a name secret wherever they stand in it.
+_ANYWHERE = """
+    password passwd passphrase passcode pwd secret secrets credential credentials apikey accesskey
+    secretkey privatekey accountkey authorization cookie cookies jwt bearer dsn webhook api_key
+    access_key private_key account_key signing_key encryption_key shared_key ssh_key session_key
+    service_key master_key storage_key license_key connection_string auth_key
+"""
+# And at its end: `token`, but not `token_count`.
+_LAST = "token auth pat passkey"
+# A tokenizer's, which nobody hides.
+_TOKENIZERS = "bos eos pad unk sep cls mask special image audio video start end stop prompt decoder"
+# Without one of these (lower case) in it, no name above is in a text, and no form below.
+_HINTS = """
+    pass pwd secret token credential key auth cookie jwt bearer dsn connection webhook pat
+    akia asia abia acca aiza ya29. gocspx- ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xox xapp- sk- hf_
+    sk_ rk_ npm_ pypi- dop_v1_ sq0 sg. eyj :// -----begin sig= signature=
+"""
+
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
+# Each form, and the part of it that is the secret.
+_FORMS: tuple[tuple[re.Pattern[str], str | int], ...] = (
+    (
+        re.compile(
+            r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
+            r"(?:[\s\S]*?-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|[\s\S]*)"
+        ),
+        0,
+    ),
+    (
+        re.compile(
+            r"""(?<![A-Za-z0-9_-])(?:
+              (?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])
+            | AIza[\w-]{35} | ya29\.[\w.-]{16,} | GOCSPX-[\w-]{20,}
+            | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}
+            | xox[abeoprs]-[\w-]{10,} | xapp-[\w-]{10,}
+            | sk-[\w-]{16,} | [rs]k_(?:live|test)_[A-Za-z0-9]{10,} | hf_[A-Za-z0-9]{20,}
+            | npm_[A-Za-z0-9]{30,} | pypi-[\w-]{16,} | dop_v1_[a-f0-9]{32,} | sq0[a-z]{3}-[\w-]{20,}
+            | SG\.[\w-]{16,}\.[\w-]{16,} | eyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*
+            )""",
+            re.VERBOSE,
+        ),
+        0,
+    ),
+    (
+        # A password may hold "@" and "/"; what begins as a port does is none.
+        re.compile(
+            r"""://[^\s/?\#:@"'<>]{0,256}:(?P<password>(?!\d{1,5}(?:[/?\#\s"']|$))
+                (?:[^\s"'<>/]{1,1024}(?=@)|[^\s"'<>]{1,256}?(?=@)))""",
+            re.VERBOSE,
+        ),
+        "password",
+    ),
+    (re.compile(r"(?i:\bbearer) +(?P<bearer>(?=[A-Za-z._~+/=-]*\d)[\w.~+/=-]{8,})"), "bearer"),
+    (
+        re.compile(
+            r"[?&;](?:sig|[Xx]-[A-Za-z]+-(?:Signature|Credential|Security-Token))="
+            r"(?P<signature>[^&\s\"'<>]+)"
+        ),
+        "signature",
+    ),
+)
+# `name=value`, `"name": value`, `--name value`: the name, and what is between it and the value.
+_NAMED = re.compile(
+    r"""(?<![\w.-])(?:--(?P<option>[A-Za-z][\w-]{0,127})(?:["']?,\s*|[ ]+(?!-)|=)
+        | (?P<name>[A-Za-z_][\w.-]{0,127})\\?["']?\s*(?:=>|:=|[=:](?!=|//))[ ]*)""",
+    re.VERBOSE,
+)
+# A quote that nobody closes is closed by the end of its line.
+_VALUE = re.compile(
+    r"""(?P<quote>\\?["'])(?:(?P<quoted>(?:(?!(?P=quote))(?:\\.|[\s\S]))*+)(?P=quote)
+                           | (?P<rest>[^\n]*))
+      | (?P<plain>(?:(?:[Bb]earer|[Bb]asic|[Tt]oken|[Dd]igest)[ ]+)?[^\s,;&"'(){}\[\]<>\\]+)""",
+    re.VERBOSE,
+)
+_MARKER = re.compile(r"<secret(?:-[0-9a-f]{12})?>")
+# A secret that a cut goes through is looked for so far beyond the cut.
+_REACH = 8 * 1024
+
+
+class Names:
+    """Which names are secret: those that always are, and `more`; a name with a "!" in front is not."""
+
+    def __init__(self, more: Iterable[str] = ()) -> None:
+        given = [one.strip() for one in more if one.strip(" !")]
+        self.more = tuple(given)
+        self._never = [_words(one[1:]) for one in given if one.startswith("!")]
+        self._also = [_words(one) for one in given if not one.startswith("!")]
+        self.hints = (*_HINTS.split(), *(words[0] for words in self._also if words))
+        self.secret = cache(self._secret)
+
+    def _secret(self, name: str) -> bool:
+        words = _words(name)
+        if any(_within(one, words) for one in self._never):
+            return False
+        if any(_within(one, words) for one in (*_SECRET, *self._also)):
+            return True
+        return words[-1:] in _ENDS and words[-2:-1] not in _HARMLESS
+
+
+def _words(name: str) -> tuple[str, ...]:
+    """The words of a name in lower case, without digits: `dbPassword2` is of ("db", "password")."""
+    return tuple(word.lower() for word in _WORD.findall(name[:256]))
+
+
+def _within(some: tuple[str, ...], words: tuple[str, ...]) -> bool:
+    size = len(some)
+    return any(words[at : at + size] == some for at in range(len(words) - size + 1)) and size > 0
+
+
+_SECRET = tuple(_words(one) for one in _ANYWHERE.split())
+_ENDS = {_words(one) for one in _LAST.split()}
+_HARMLESS = {_words(one) for one in _TOKENIZERS.split()}
+ALWAYS = Names()
+
+
+class Span(NamedTuple):
+    """A secret inside a text, from `start` to `end`."""
+
+    start: int
+    end: int
+
+
+def suspicious(lowered: str, names: Names = ALWAYS) -> bool:
+    """Whether there may be a secret in a text, given in lower case; quick, and often wrongly so."""
+    return any(hint in lowered for hint in names.hints)
+
+
+def spans(text: str, names: Names = ALWAYS) -> list[Span]:
+    """Where the secrets of a text are, in order, none inside another."""
+    if not suspicious(text.lower(), names):
+        return []
+    found = sorted({*_by_form(text), *_by_name(text, names)})
+    kept: list[Span] = []
+    for one in found:
+        if kept and one.start < kept[-1].end:
+            kept[-1] = Span(kept[-1].start, max(one.end, kept[-1].end))
+        else:
+            kept.append(one)
+    return kept
+
+
+def _by_form(text: str) -> Iterator[Span]:
+    for form, part in _FORMS:
+        yield from (Span(*match.span(part)) for match in form.finditer(text))
+
+
+def _by_name(text: str, names: Names) -> Iterator[Span]:
+    at = 0
+    while named := _NAMED.search(text, at):
+        at = named.end()
+        value = _VALUE.match(text, at)
+        if value and names.secret(named["option"] or named["name"]):
+            at = value.end()
+            part = value.lastgroup or "plain"
+            if value[part] and not _MARKER.match(value[part]):
+                yield Span(*value.span(part))
+
+
+def begin_of(text: str, length: int) -> str:
+    """The first `length` characters of a text, fewer if that would cut a secret in two."""
+    start, _ = _around(text, length)
+    return text[:start]
+
+
+def end_of(text: str, length: int) -> str:
+    """The last `length` characters of a text, fewer if that would cut a secret in two."""
+    _, end = _around(text, max(0, len(text) - length))
+    return text[end:]
+
+
+def _around(text: str, at: int) -> tuple[int, int]:
+    """From where to where the secret is that a cut at `at` would go through; else (at, at)."""
+    first = max(0, at - _REACH)
+    window = text[first : at + _REACH]
+    through = (one for one in spans(window) if first + one.start < at < first + one.end)
+    start, end = next(through, (at - first, at - first))
+    return first + start, first + end
+
+
+class Mask:
+    """Replaces what looks secret in texts and in plain values, by markers of one salt.
+
+    Without a salt every secret has the same marker: for what is not kept, such as logs.
+    """
+
+    def __init__(self, salt: bytes | None, names: Names = ALWAYS) -> None:
+        self._salt = salt
+        self.names = names
+
+    def text(self, text: str) -> str:
+        """A text without its secrets."""
+        made: list[str] = []
+        at = 0
+        for one in spans(text, self.names):
+            made += text[at : one.start], self.marker(text[one.start : one.end])
+            at = one.end
+        return "".join((*made, text[at:])) if at else text
+
+    def marker(self, secret: str) -> str:
+        """What stands in the place of a secret."""
+        if self._salt is None:
+            return "<secret>"
+        data = secret.encode("utf-8", "backslashreplace")
+        return f"<secret-{blake2b(data, digest_size=6, key=self._salt).hexdigest()}>"
+
+    def plain(self, value: Any, name: str = "") -> Any:
+        """A plain value (None, bool, numbers, str, bytes, lists, dicts) without its secrets.
+
+        Under a secret name that is every text and number in it, whatever it looks like.
+        """
+        return self._under(value) if name and self.names.secret(name) else self._plain(value)
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(key): self.plain(one, key) for key, one in value.items()}
+        if isinstance(value, list):
+            return self._items(value)
+        if isinstance(value, bytes):
+            text = value.decode("latin-1")
+            return self.text(text) if spans(text, self.names) else value
+        return value
+
+    def _items(self, values: list[Any]) -> list[Any]:
+        """Of a command line, what follows `--password` is secret too."""
+        made: list[Any] = []
+        before: Any = ""
+        for one in values:
+            option = before.lstrip("-") if isinstance(before, str) and before[:1] == "-" else ""
+            follows = bool(option) and "=" not in option and isinstance(one, str) and one[:1] != "-"
+            made.append(self.plain(one, option) if follows else self._plain(one))
+            before = one
+        return made
+
+    def _under(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool) or value in ("", b""):
+            return value
+        if isinstance(value, Mapping):
+            return {self.text(key): self._under(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self._under(one) for one in value]
+        if isinstance(value, str) and _MARKER.fullmatch(value):
+            return value
+        return self.marker(value.decode("latin-1") if isinstance(value, bytes) else str(value))
+
+
+HIDDEN = Mask(None)

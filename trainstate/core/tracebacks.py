@@ -1,0 +1,72 @@
+"""Tracebacks, kept once: the first error of a run with one has its text, every later one its digest.
+
+Two tracebacks are one if only numbers differ that are no line numbers (addresses, ranks, sizes): so a
+thousand ranks that fail in one place are one text in the journal, each with a message of its own. The
+digest is of the text without secrets, as nobody must be able to try passwords against it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+
+from trainstate.core.model import Run
+from trainstate.core.secrets import HIDDEN
+from trainstate.v1 import event_pb2 as e
+from trainstate.v1 import state_pb2 as s
+
+# Of a run; the oldest give way, and are in the journal still.
+KEPT = 64
+ERRING = frozenset(
+    field.name
+    for field in e.Event.DESCRIPTOR.oneofs_by_name["payload"].fields
+    if field.message_type and "error" in field.message_type.fields_by_name
+)
+_NUMBER = re.compile(r"(line )?(?:0x[0-9a-fA-F]+|\d+)")
+
+
+def once(run: Run, events: Iterable[e.Event]) -> Iterator[e.Event]:
+    """The events, which come after what `run` is the state of, with no traceback a second time."""
+    known = {one.digest for one in run.tracebacks}
+    for event in events:
+        error = _error_of(event)
+        if error is not None and error.traceback:
+            error.traceback_digest = digest(error.traceback)
+            if error.traceback_digest in known:
+                error.ClearField("traceback")
+            known.add(error.traceback_digest)
+        yield event
+
+
+def note(run: Run, event: e.Event) -> None:
+    """Keeps the traceback of an event that is the first with it."""
+    error = _error_of(event)
+    if error is None or not (error.traceback and error.traceback_digest):
+        return
+    if all(one.digest != error.traceback_digest for one in run.tracebacks):
+        kept = s.Traceback(digest=error.traceback_digest, text=error.traceback)
+        run.tracebacks = [*run.tracebacks[1 - KEPT :], kept]
+
+
+def traceback_of(run: Run, error: s.Error) -> str:
+    """The traceback of an error of a run; "" if it has none, or the run has had too many since."""
+    known = (one.text for one in run.tracebacks if one.digest == error.traceback_digest)
+    return error.traceback or next(known, "")
+
+
+def digest(traceback: str) -> bytes:
+    """What tracebacks have in common that differ in numbers only."""
+    text = normalised(HIDDEN.text(traceback))
+    return blake2b(text.encode("utf-8", "backslashreplace"), digest_size=8).digest()
+
+
+def normalised(text: str) -> str:
+    """A text without its numbers, but with those of lines."""
+    return _NUMBER.sub(lambda match: match[0] if match[1] else "<NUM>", text)
+
+
+def _error_of(event: e.Event) -> s.Error | None:
+    kind = event.WhichOneof("payload") or ""
+    payload = getattr(event, kind) if kind in ERRING else None
+    return payload.error if payload is not None and payload.HasField("error") else None
