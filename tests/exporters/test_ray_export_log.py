@@ -11,6 +11,7 @@ import pytest
 from trainstate_exporters import ray_export_log
 from trainstate_exporters.ray_export_log import LOG_NAME, SOURCES, RayExportLog, selected_sources
 
+from trainstate.core.mask import Unmasked
 from trainstate.core.views import ray_line
 from trainstate.errors import RefusedError, UsageError
 from trainstate.export import Counters, Limits, Pump, pins
@@ -36,7 +37,7 @@ def import_lines(journal: Path, lines: Iterable[SourceLine]) -> History:
     """A journal of those lines."""
     rejects = Rejects(journal.with_name("rejects"))
     with (
-        Store.open(journal, segment_bytes_max=1 << 20) as store,
+        Store.open(journal, segment_bytes_max=1 << 20, masking=Unmasked()) as store,
         Importer(store, rejects) as importer,
     ):
         for line in lines:
@@ -384,7 +385,7 @@ def test_settings_that_json_cannot_say_are_written_as_ray_would(tmp_path: Path) 
     settings = s.RunSettings(train_loop_config=config)
     history = live(tmp_path / "journal", e.RunCreated(name="n", settings=settings))
     (line,) = export(history, tmp_path / "out")
-    expected = {"inf": "inf", "nan": "nan", "raw": "ff", "whole": 3.0}
+    expected = {"inf": "inf", "nan": "nan", "raw": "b'\\xff'", "whole": 3.0}
     assert expected == line["event_data"]["run_settings"]["train_loop_config"]
 
 

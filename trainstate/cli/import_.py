@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from trainstate.cli._options import PATH, json_option
 from trainstate.cli._signals import asked_to_stop
 from trainstate.cli._text import count
 from trainstate.cli._where import import_target
+from trainstate.core.mask import Unmasked
 from trainstate.errors import DecodeError, UsageError
 from trainstate.integrations.ray_export import Counts, Importer, Rejects, follow, read, siblings
+from trainstate.state.salt import masking_of
 from trainstate.store import Store
 
 _REASONS_SHOWN = 3
@@ -42,15 +45,26 @@ def import_group() -> None:
     help="The journal to add to; made if it is not there."
     "  [default: journals/imported in $TRAINSTATE_HOME]",
 )
+@click.option(
+    "--keep-secrets",
+    is_flag=True,
+    help="Take passwords and keys in as they are, so that an export is equal to the log.",
+)
 @json_option
 def ray_export(
-    files: Sequence[Path], follows: bool, rejects: Path | None, journal: Path | None, as_json: bool
+    files: Sequence[Path],
+    follows: bool,
+    rejects: Path | None,
+    journal: Path | None,
+    keep_secrets: bool,
+    as_json: bool,
 ) -> None:
     """Import Ray's own event_EXPORT_TRAIN_STATE.log.
 
     Of every schema version Ray has shipped. Rotated files (FILE.1, FILE.2) are found and read oldest
-    first. Importing twice adds nothing. A line that cannot be used is counted and kept in the reject
-    file, with its number and what is wrong with it; the rest goes on.
+    first. Importing twice adds nothing. What looks like a password or a key is replaced by a marker
+    that is the same for the same secret (--keep-secrets: not). A line that cannot be used is counted and
+    kept in the reject file, with its number and what is wrong with it; the rest goes on.
     """
     if follows and len(files) > 1:
         raise UsageError(
@@ -61,7 +75,11 @@ def ray_export(
     target = import_target(journal)
     target.parent.mkdir(parents=True, exist_ok=True)
     kept = Rejects(rejects or target.with_name(f"{target.name}.rejects.jsonl"))
-    with Store.open(target, owner="trainstate import") as store, Importer(store, kept) as importer:
+    masking = Unmasked() if keep_secrets else masking_of(dict(os.environ))
+    with (
+        Store.open(target, owner="trainstate import", masking=masking) as store,
+        Importer(store, kept) as importer,
+    ):
         if follows:
             _follow(importer, logs)
         else:

@@ -16,6 +16,7 @@ from typing import Any
 import ray
 from ray import cloudpickle
 
+from trainstate.controller import surroundings
 from trainstate.controller.failure import pickled
 from trainstate.controller.job import Job
 from trainstate.controller.loop import Loop, Seen
@@ -60,6 +61,10 @@ class Controller:
         """Ends the run, in whatever state it is. Returns when that is recorded, not when it is done."""
         await self._say(o.Abort(Cause(cause), text), None)
 
+    async def describe(self, what: str, provenance: bytes) -> None:
+        """Records what was found out of the run. Returns when that is durable."""
+        await self._say(o.Described(what, s.Provenance.FromString(provenance)), None)
+
     async def forever(self) -> None:
         """Never returns: who holds this call is told when the actor is gone."""
         await asyncio.Event().wait()
@@ -95,6 +100,7 @@ class Controller:
             return  # it ended, and its controller died before anybody heard of it
         self._observers.take_up(run)
         self._noted = noted = [(Seen(self._began()), _nobody())]
+        self._looking = asyncio.create_task(self._look_around())
         while True:
             events = await self._loop.step([seen for seen, _ in noted])
             self._shell.recorded(events)
@@ -104,6 +110,15 @@ class Controller:
             self._noted = noted = [await self._inbox.get()]
             while not self._inbox.empty():
                 noted.append(self._inbox.get_nowait())
+
+    async def _look_around(self) -> None:
+        if self._loop.run.provenance is not None and self._loop.run.provenance.node_types:
+            return  # the controller before this one has
+        try:
+            found = await asyncio.to_thread(surroundings.look, self._job.worker_runtime_env)
+        except Exception:  # the boundary: nothing of a run may depend on what Ray says here
+            return
+        self._tell(o.Described("the cluster and the environment", found))
 
     async def _last_words(self) -> None:
         """Hooks of the end are called when it is recorded; what fails in them is recorded after it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +13,7 @@ from typing import Any
 
 import ray
 from ray import cloudpickle
-from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
+from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from trainstate.controller.actor import Controller
@@ -23,6 +23,7 @@ from trainstate.core import Cause
 from trainstate.errors import StateUnavailable, TrainstateError
 from trainstate.state import client
 from trainstate.state.names import NAMESPACE, controller_name
+from trainstate.v1 import state_pb2 as s
 
 # Ray sends an argument of up to 100 KB as it is.
 _INLINE_MAX = 50_000
@@ -31,9 +32,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PAUSE_S = 0.1
 
 
-def run(job: Job) -> Outcome:
+def run(job: Job, code: Callable[[], s.Provenance]) -> Outcome:
     """Runs a job on the cluster, to its end. Starts a local Ray if this process has none.
 
+    What `code` finds out, while the run begins, is recorded with it.
     Raises StateUnavailable if the state actor is gone for good, or the controller.
     """
     if not ray.is_initialized():
@@ -41,6 +43,7 @@ def run(job: Job) -> Outcome:
     client.ensure()  # it starts while the controller does
     held = _packed(job)  # until the end: a restarted controller is given it again
     controller = _start(job.run_id, held)
+    threading.Thread(target=_describe, args=(controller, code), daemon=True).start()
     try:
         with _passing_signals(controller) as signals:
             outcome = _wait(controller, job)
@@ -99,6 +102,20 @@ def _wait(controller: Any, job: Job) -> Outcome:
             if isinstance(error.cause, TrainstateError):
                 raise error.cause from None
             raise
+
+
+def _describe(controller: Any, code: Callable[[], s.Provenance]) -> None:
+    """Tells the controller of the code, or its successor."""
+    found = code().SerializeToString()
+    pause = threading.Event()
+    while found:
+        try:
+            controller.describe.remote("the code", found).future().result()
+            return
+        except ActorUnavailableError:
+            pause.wait(_PAUSE_S)
+        except RayError:
+            return  # the run is over
 
 
 class _Signals:

@@ -30,8 +30,10 @@ from trainstate.controller.messages import Ack, Answer, Assignment
 from trainstate.controller.worker_session import WorkerSession
 from trainstate.core.observations import WorkerFacts
 from trainstate.core.redact import sanitised
+from trainstate.core.secrets import HIDDEN
 from trainstate.errors import Fenced
 from trainstate.state.names import NAMESPACE
+from trainstate.v1 import state_pb2 as s
 
 ANSWER_S = 5.0
 # Ray warns of a blocking get anywhere in an asyncio actor; ours are in threads, never in its loop.
@@ -50,10 +52,10 @@ def _called(call: bytes) -> Any:
     return function(*args, **kwargs)
 
 
-def _print(error: BaseException) -> None:
+def _print(error: s.Error) -> None:
     try:
-        traceback.print_exception(error)
-    except BaseException:  # the boundary: text or stream may refuse; the journal has the story
+        sys.stderr.write(HIDDEN.text(error.traceback))
+    except (OSError, ValueError):  # the stream is full, or closed; the journal has the story
         return
 
 
@@ -214,13 +216,13 @@ class Worker:
         return Answer(ended="completed", value=_dumped(value), summary=summary)
 
     def _fail(self, error: BaseException) -> None:
-        _print(error)
         node_id = ray.get_runtime_context().get_node_id()
-        described = describe(error, self._rank, node_id).SerializeToString()
+        described = describe(error, self._rank, node_id)
+        _print(described)
         self._end(
             Answer(
                 ended="failed",
-                error=described,
+                error=described.SerializeToString(),
                 cause=int(cause_of(error)),
                 exception=pickled(error),
             )

@@ -77,7 +77,10 @@ def _on_began(run: Run, began: o.Began, now_ns: int) -> Iterator[e.Event]:
 
 def _on_described(run: Run, described: o.Described, now_ns: int) -> Iterator[e.Event]:
     found = e.ProvenanceRecorded(provenance=described.provenance)
-    yield bare(found, f"found out: {described.what}")
+    for field, _ in run.provenance.ListFields() if run.provenance is not None else ():
+        found.provenance.ClearField(field.name)  # known: it may be said again
+    if found.provenance.ListFields():
+        yield bare(found, f"found out: {described.what}")
 
 
 def _on_woke(run: Run, woke: o.Woke, now_ns: int) -> Iterator[e.Event]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
@@ -37,9 +37,13 @@ Cleaner = Callable[[Any, Mask], None]
 
 
 class EventMask:
-    """Masks events in place, with one salt; the secret names of a run are in its settings."""
+    """Masks events in place, with one salt; the secret names of a run are in its settings.
+
+    `mask` is for what is no event yet.
+    """
 
     def __init__(self, salt: bytes) -> None:
+        self.mask = Mask(salt)
         self._of_names = cache(lambda more: Mask(salt, Names(more) if more else ALWAYS))
 
     def __call__(self, event: e.Event, run: Run) -> None:
@@ -56,8 +60,16 @@ class EventMask:
                 step(event, mask)
 
 
-def keep(event: e.Event, run: Run) -> None:
-    """Masks nothing."""
+class Unmasked:
+    """Masks nothing: for who asked to keep secrets."""
+
+    mask: Mask | None = None
+
+    def __call__(self, event: e.Event, run: Run) -> None:
+        """Leaves `event` as it is."""
+
+
+Masking: TypeAlias = EventMask | Unmasked
 
 
 def clean(message: Message, mask: Mask) -> None:

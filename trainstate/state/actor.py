@@ -26,7 +26,7 @@ from trainstate.state.home import Owner, journals_of, raylet_of
 from trainstate.state.names import STATE_ACTOR, controller_name
 from trainstate.state.reaper import Reaper
 from trainstate.state.reconcile import reconcile_lost
-from trainstate.state.salt import mask_of
+from trainstate.state.salt import masking_of
 from trainstate.state.version import check_version
 from trainstate.state.version import version as version_of_ours
 from trainstate.store import Store
@@ -59,7 +59,7 @@ class TrainStateActor:
         assert node is not None
         self._path = journals / node.session_name
         owner = str(Owner.of(STATE_ACTOR, raylet.pid))
-        self._store = Store.open(self._path, owner=owner, mask=mask_of(raylet.environ))
+        self._store = Store.open(self._path, owner=owner, masking=masking_of(raylet.environ))
         self._reaper = Reaper(self._store, self._run)
         self._watch_open_runs()
         self._tidying = self._loop.create_task(self._tidy(journals))

@@ -15,7 +15,7 @@ from trainstate.state.home import journals_of
 _BYTES = 32
 
 
-def mask_of(environ: dict[str, str]) -> EventMask:
+def masking_of(environ: dict[str, str]) -> EventMask:
     """What masks events for the journals of the home that a process with that environment has."""
     return EventMask(salt_in(journals_of(environ).parent))
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from trainstate.core import Run, check, evolve, initial
 from trainstate.core.freeze import FOLD_VERSION, copy
-from trainstate.core.mask import EventMask
+from trainstate.core.mask import EventMask, Masking
 from trainstate.errors import ConcurrencyError, Fenced, NotFound, TrainstateError
 from trainstate.journal import SEGMENT_BYTES_MAX, Ticket, Writer, closed_on_failure, save_snapshot
 from trainstate.store.archive import Archive
@@ -25,9 +25,6 @@ from trainstate.store.fold import Resident
 from trainstate.store.history import ARCHIVE_NAME, History
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import view_pb2 as v
-
-# Takes the secrets out of an event, in place, before it is recorded after a state.
-Masking = Callable[[e.Event, Run], None]
 
 # How far back a repeated append is looked for at first; each further look is twice as wide.
 _LOOK_BACK_SEQS = 64
@@ -61,10 +58,10 @@ class Store:
         self,
         writer: Writer,
         segment_bytes_max: int = SEGMENT_BYTES_MAX,
-        mask: Masking | None = None,
+        masking: Masking | None = None,
     ) -> None:
         self.writer = writer
-        self._mask = mask or EventMask(os.urandom(16))
+        self.masking: Masking = masking or EventMask(os.urandom(16))
         self.history = History(writer.path)
         self._lock = threading.Lock()
         # A segment is closed a little early, so that the boundary, and with it the snapshot, is ours.
@@ -83,11 +80,11 @@ class Store:
         owner: str = "",
         segment_bytes_max: int = SEGMENT_BYTES_MAX,
         lock_timeout_s: float = 5.0,
-        mask: Masking | None = None,
+        masking: Masking | None = None,
     ) -> Self:
         """Opens or creates the journal at `path`.
 
-        `mask` takes secrets out of what is appended; without one their markers are this store's alone.
+        `masking` takes secrets out of what is appended; by default with markers of this store alone.
         """
         writer = Writer.open(
             Path(path),
@@ -96,7 +93,7 @@ class Store:
             lock_timeout_s=lock_timeout_s,
         )
         with closed_on_failure(writer.close):
-            return cls(writer, segment_bytes_max, mask)
+            return cls(writer, segment_bytes_max, masking)
 
     def open_run(self, run_id: str, writer: str, time_ns: int, *, foreign: bool = False) -> Opened:
         """Takes a run up, new or not: durably records the next incarnation; it fences every lower one.
@@ -211,7 +208,7 @@ class Store:
         times: list[int] = []
         try:
             for event in events:
-                self._mask(event, run)
+                self.masking(event, run)
                 _stamp(event, run.run_id, run.run_seq + 1, incarnation, run.time_ns)
                 check(run, event)
                 encoded.append(encode(event))
@@ -245,7 +242,7 @@ class Store:
         if len(stored) != len(events):
             raise ConcurrencyError(run.run_seq, expected, run_id=run.run_id)
         for was, event in zip(stored, events, strict=True):
-            self._mask(event, run)
+            self.masking(event, run)
             _stamp(event, run.run_id, was.event.run_seq, incarnation, time_ns)
             if event.SerializeToString() != was.event.SerializeToString():
                 raise ConcurrencyError(run.run_seq, expected, run_id=run.run_id)

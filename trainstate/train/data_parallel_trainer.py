@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from trainstate.controller.backend import BackendConfig
 from trainstate.controller.hook_env import callbacks_of
 from trainstate.controller.job import Job, RunContext
 from trainstate.controller.storage import Storage
-from trainstate.state.home import LAUNCH_VARIABLE
 from trainstate.train.concluding import concluded, opened
 from trainstate.train.config import RunConfig, ScalingConfig, adopt
 from trainstate.train.local import LocalJob, run_locally
 from trainstate.train.pickling import pickled
+from trainstate.train.provenance import code, command
 from trainstate.train.result import Result
 from trainstate.train.settings import settings_of
 from trainstate.train.train_function import checked
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
+
+# Nothing waits for git but training in this process, which begins at once after it.
+_GIT_TIMEOUT_S, _GIT_TIMEOUT_LOCAL_S = 30.0, 0.01
 
 
 class DataParallelTrainer:
@@ -74,7 +78,7 @@ class DataParallelTrainer:
         else:
             from trainstate.controller.launch import run
 
-            ended = opened(run(self._job(run_id, settings, storage)))
+            ended = opened(run(self._job(run_id, settings, storage), partial(code, _GIT_TIMEOUT_S)))
         return concluded(ended, storage, run_id)
 
     def _settings(self) -> s.RunSettings:
@@ -105,10 +109,16 @@ class DataParallelTrainer:
             dataset_config=self.data_config,
         )
 
+    def _created(self, settings: s.RunSettings, known: s.Provenance | None = None) -> e.RunCreated:
+        name = settings.run_config.name
+        found = command(self.train_loop_config)
+        found.MergeFrom(known or s.Provenance())
+        return e.RunCreated(name=name, settings=settings, provenance=found)
+
     def _local_job(self, run_id: str, settings: s.RunSettings, storage: Storage) -> LocalJob:
         return LocalJob(
             run_id=run_id,
-            created=_created(settings),
+            created=self._created(settings, code(_GIT_TIMEOUT_LOCAL_S)),
             train_function=self.train_function,
             framework=self.backend_config.framework,
             datasets=self.datasets,
@@ -126,7 +136,7 @@ class DataParallelTrainer:
         return Job(
             run_id=run_id,
             name=name,
-            created=_created(settings).SerializeToString(),
+            created=self._created(settings).SerializeToString(),
             train_fn=pickled(self.train_function, "train_loop_per_worker"),
             backend_config=self.backend_config,
             datasets=pickled(self.datasets, "datasets") if self.datasets else b"",
@@ -137,14 +147,6 @@ class DataParallelTrainer:
             context=pickled(self._context(run_id), "the configs of the trainer"),
             restored=tuple(one.SerializeToString() for one in storage.restored()),
         )
-
-
-def _created(settings: s.RunSettings) -> e.RunCreated:
-    created = e.RunCreated(name=settings.run_config.name, settings=settings)
-    launch_id = os.environ.get(LAUNCH_VARIABLE, "")
-    if launch_id:
-        created.provenance.launch_id = launch_id
-    return created
 
 
 def _backend_config(given: Any) -> BackendConfig:

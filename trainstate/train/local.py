@@ -32,7 +32,7 @@ from trainstate.core.redact import sanitised
 from trainstate.core.values import from_map
 from trainstate.errors import StorageError
 from trainstate.state.home import Owner, journals_of
-from trainstate.state.salt import mask_of
+from trainstate.state.salt import masking_of
 from trainstate.store import Store
 from trainstate.train.concluding import Ended
 from trainstate.train.interrupts import Interrupts, Terminated
@@ -72,7 +72,7 @@ def run_locally(job: LocalJob) -> Ended:
     interrupts = Interrupts()
     with (
         Store.open(
-            path, owner=owner, segment_bytes_max=_SEGMENT_BYTES, mask=mask_of(environ)
+            path, owner=owner, segment_bytes_max=_SEGMENT_BYTES, masking=masking_of(environ)
         ) as store,
         interrupts.listening(),
     ):

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from trainstate.core.model import Attempt, AttemptStatus, Run, RunStatus, Worker
+from trainstate.core.model import Attempt, AttemptStatus, Run, RunStatus, Status, Worker
 from trainstate.core.transitions import RAY_RUN_STATUS
+from trainstate.core.views.failures import in_rays_words
 from trainstate.core.views.ray_settings import NEWEST, PANELS, RESOURCES, SETTINGS, VERSIONS
 from trainstate.v1 import state_pb2 as s
 
@@ -96,10 +97,7 @@ _RUN: Sequence[Key] = (
     Key("job_id", lambda run, _: encode_id(run.job_id)),
     Key("controller_actor_id", lambda run, _: encode_id(run.controller_actor_id)),
     Key("status", lambda run, _: run_status(run)),
-    Key(
-        "status_detail",
-        lambda run, _: (run.status_reason or None) if run.status in _TELLING_RUN else None,
-    ),
+    Key("status_detail", lambda run, _: _run_detail(run)),
     Key("start_time_ns", lambda run, _: str(run.start_time_ns)),
     Key("end_time_ns", lambda run, _: _ns(run.end_time_ns)),
     Key(
@@ -134,7 +132,7 @@ _ATTEMPT: Sequence[Key] = (
     Key("run_id", lambda shown, _: shown.run.run_id),
     Key("attempt_id", lambda shown, _: shown.attempt.attempt_id),
     Key("status", lambda shown, _: _attempt_status(shown.attempt)),
-    Key("status_detail", lambda shown, _: _attempt_detail(shown.attempt)),
+    Key("status_detail", lambda shown, _: _attempt_detail(shown)),
     Key("start_time_ns", lambda shown, _: str(shown.attempt.start_time_ns)),
     Key("end_time_ns", lambda shown, _: _ns(shown.attempt.end_time_ns)),
     Key("resources", lambda shown, version: _resources(shown.attempt, version)),
@@ -180,9 +178,24 @@ def _attempt_status(attempt: Attempt) -> str:
     return attempt.status.name if attempt.status else "RUN_ATTEMPT_STATUS_UNSPECIFIED"
 
 
-def _attempt_detail(attempt: Attempt) -> str | None:
-    telling = attempt.status in _TELLING_ATTEMPT
-    return (attempt.status_reason or None) if telling else None
+def _attempt_detail(shown: _Shown) -> str | None:
+    attempt = shown.attempt
+    if attempt.status not in _TELLING_ATTEMPT:
+        return None
+    return _failures(shown, attempt.status) or attempt.status_reason or None
+
+
+def _run_detail(run: Run) -> str | None:
+    if run.status not in _TELLING_RUN:
+        return None
+    failed = _failures(_Shown(run, run.attempt), run.status) if run.attempt and run.error else ""
+    return failed or run.status_reason or None
+
+
+def _failures(shown: _Shown, status: Status) -> str:
+    """What a run of ours failed of, as Ray tells it; of an imported one Ray's own text is the reason."""
+    errored = status in (RunStatus.ERRORED, AttemptStatus.ERRORED) and not shown.run.imported
+    return in_rays_words(shown.run, shown.attempt) if errored else ""
 
 
 def _resources(attempt: Attempt, version: int) -> list[Any]:

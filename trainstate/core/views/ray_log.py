@@ -88,17 +88,35 @@ def _imported(event: e.Event, imported: e.LineImported, run: Run) -> dict[str, A
     return json_patch.apply(line, json.loads(imported.residue)) if imported.residue else line
 
 
-def _as_ray_says(value: Any) -> Any:
-    """Settings of a live run without what JSON cannot say: Ray prints `inf` and `nan` as text.
+# The dicts that users fill, of which Ray shows so many levels (row 3-07).
+_FILLED = {
+    "train_loop_config",
+    "config",
+    "worker_runtime_env",
+    "resource_limits",
+    "exclude_resources",
+}
+_LEVELS = 3
 
-    What we read from Ray has nothing of the kind. Bytes, which Ray has not at all, are hex.
+
+def _as_ray_says(value: Any, levels: int | None = None) -> Any:
+    """Settings of a live run as Ray's sanitiser leaves them; what we read from Ray is so already.
+
+    Dicts too deep are "...", bytes are Python's text of them, and so are `inf` and `nan`, which JSON
+    has not (rows 3-05 to 3-07).
     """
     if isinstance(value, dict):
-        return {key: _as_ray_says(one) for key, one in value.items()}
+        if levels == 0:
+            return "..."
+        below = None if levels is None else levels - 1
+        return {
+            key: _as_ray_says(one, _LEVELS if below is None and key in _FILLED else below)
+            for key, one in value.items()
+        }
     if isinstance(value, list):
-        return [_as_ray_says(one) for one in value]
+        return [_as_ray_says(one, levels) for one in value]
     if isinstance(value, bytes):
-        return value.hex()
+        return str(value)
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

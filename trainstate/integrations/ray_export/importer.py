@@ -16,11 +16,12 @@ from typing import BinaryIO, NamedTuple, Self
 import orjson
 
 from trainstate.core import Run, initial
+from trainstate.core.secrets import Mask
 from trainstate.core.units import NS_PER_S
 from trainstate.errors import EventTooLarge, NotFound, UsageError
 from trainstate.integrations.ray_export.deltas import deltas
 from trainstate.integrations.ray_export.files import SourceLine
-from trainstate.integrations.ray_export.lines import Line, LineRefused, parse
+from trainstate.integrations.ray_export.lines import Line, LineRefused, masked, parse
 from trainstate.store import Pending, Store
 from trainstate.v1 import event_pb2 as e
 
@@ -53,12 +54,14 @@ class Rejects:
         self._file: BinaryIO | None = None
         self._had = _rejects_in(path)
 
-    def add(self, line: SourceLine, why: str) -> None:
-        """Keeps a line, with its file, number and what is wrong with it."""
+    def add(self, line: SourceLine, why: str, mask: Mask | None = None) -> None:
+        """Keeps a line, with its file, number and what is wrong with it; without its secrets."""
         name = os.fsencode(line.path).decode("utf-8", "backslashreplace")
+        text = line.raw[:_TEXT_BYTES_MAX].decode("utf-8", "backslashreplace")
+        if mask is not None:
+            text, why = mask.text(text), mask.text(why)
         if len(self.kept) < 10:
             self.kept.append(f"{name}:{line.number}: {why}")
-        text = line.raw[:_TEXT_BYTES_MAX].decode("utf-8", "backslashreplace")
         kept = {"file": name, "line": line.number, "why": why, "text": text}
         if len(line.raw) > _TEXT_BYTES_MAX:
             kept["bytes"] = len(line.raw)
@@ -107,7 +110,10 @@ class _Taken:
 
 
 class Importer:
-    """Takes lines in. Use it as a context manager: what was taken is durable when it ends."""
+    """Takes lines in. Use it as a context manager: what was taken is durable when it ends.
+
+    A store that masks secrets has them masked in what makes the lines, and in the rejects.
+    """
 
     def __init__(self, store: Store, rejects: Rejects) -> None:
         self._store = store
@@ -123,11 +129,12 @@ class Importer:
 
     def take(self, source: SourceLine) -> None:
         """Takes one line in, or sets it aside. It is durable after `flush`."""
+        mask = self._store.masking.mask
         try:
             line = parse(source.raw)
-            self._counts[self._record(line)] += 1
+            self._counts[self._record(masked(line, mask) if mask else line)] += 1
         except LineRefused as refused:
-            self._rejects.add(source, str(refused))
+            self._rejects.add(source, str(refused), mask)
             self._counts["rejected"] += 1
 
     def flush(self) -> None:

@@ -10,6 +10,7 @@ import google_crc32c
 import orjson
 
 from trainstate.core.model import AttemptStatus
+from trainstate.core.secrets import Mask
 from trainstate.core.units import NS_PER_S
 from trainstate.core.views.ray_line import (
     ATTEMPT_LINE,
@@ -28,6 +29,11 @@ _STATUSES = {
 NESTING_MAX = 32
 # A number, not a text, that may be too large for 64 bits; orjson reads such a one as a float.
 _MANY_DIGITS = re.compile(rb"[:,\[]\s*-?\d{19}")
+
+
+# What users filled, where a secret may be a number too, and what a run or an attempt is known by.
+_FILLED = frozenset({"train_loop_config", "config", "worker_runtime_env", "execution_options"})
+_NAMES = frozenset({"id", "run_id", "attempt_id", "event_id", "name"})
 
 
 class LineRefused(ValueError):
@@ -66,6 +72,27 @@ def parse(raw: bytes) -> Line:
         _typed(data, _ID_KEY[source_type], str),
         google_crc32c.value(raw),
     )
+
+
+def masked(line: Line, mask: Mask) -> Line:
+    """The line without its secrets; its CRC is of what is kept, and so tells nothing of them."""
+    document = _without_secrets(line.document, mask)
+    if document == line.document:
+        return line
+    crc = google_crc32c.value(orjson.dumps(document))
+    return line._replace(document=document, data=document["event_data"], crc=crc)
+
+
+def _without_secrets(value: Any, mask: Mask, name: str = "") -> Any:
+    if name in _NAMES:
+        return value
+    if name in _FILLED:
+        return mask.plain(value)
+    if isinstance(value, dict):
+        return {key: _without_secrets(one, mask, key) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets(one, mask) for one in value]
+    return mask.plain(value, name) if isinstance(value, str) else value
 
 
 def _object(raw: bytes) -> dict[str, Any]:

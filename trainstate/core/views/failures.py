@@ -1,0 +1,70 @@
+"""What failed in an attempt: ranks that failed alike together, each text in a length to look at.
+
+Alike is what differs in numbers only (A6.4). The whole traceback is the run's, once
+(core/tracebacks.py); here is its beginning and its end, where it says what was raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from trainstate.core.deciding import said
+from trainstate.core.model import Attempt, Run, Worker
+from trainstate.core.tracebacks import normalised, traceback_of
+from trainstate.v1 import state_pb2 as s
+
+SNIPPET_MAX = 1000
+
+
+class Failure(NamedTuple):
+    """The ranks that failed alike, the error of the first of them, and its text."""
+
+    ranks: tuple[int, ...]
+    error: s.Error
+    text: str
+
+
+def failures(run: Run, attempt: Attempt) -> list[Failure]:
+    """The failures of an attempt, by the first rank of each; its own if no worker has one."""
+    failed = [
+        Failure((worker.rank,), worker.error, whole(run, worker.error))
+        for worker in sorted([*attempt.replaced, *attempt.workers.values()], key=_rank)
+        if worker.error is not None
+    ]
+    if not failed and attempt.error is not None:
+        return [Failure(tuple(attempt.error.ranks), attempt.error, whole(run, attempt.error))]
+    alike: dict[str, Failure] = {}
+    for one in failed:
+        first = alike.get(normalised(one.text), one)
+        ranks = tuple(dict.fromkeys((*first.ranks, *one.ranks)))
+        alike[normalised(one.text)] = first._replace(ranks=ranks)
+    return list(alike.values())
+
+
+def whole(run: Run, error: s.Error) -> str:
+    """The traceback of an error, which ends with its message; the message, if there is none."""
+    return (traceback_of(run, error) or said(error)).strip()
+
+
+def snippet(text: str) -> str:
+    """A text of at most SNIPPET_MAX characters of its own: of a longer one the beginning and the end."""
+    if len(text) <= SNIPPET_MAX:
+        return text
+    half = SNIPPET_MAX // 2
+    return f"{text[:half]}\n... ({len(text) - 2 * half} characters) ...\n{text[-half:]}"
+
+
+def in_rays_words(run: Run, attempt: Attempt) -> str:
+    """The failures as Ray's log tells them (A6.4); "" without any."""
+    return "\n".join(
+        f"{_heading(one.ranks)}{snippet(one.text)}\n" for one in failures(run, attempt)
+    )
+
+
+def _heading(ranks: Sequence[int]) -> str:
+    return f"[Rank {','.join(map(str, ranks))} Error Snippet]:\n" if ranks else ""
+
+
+def _rank(worker: Worker) -> int:
+    return worker.rank

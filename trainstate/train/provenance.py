@@ -1,0 +1,92 @@
+"""What it takes to run it again: the command, the code and the Python that called `fit()`.
+
+Static data, taken on the driver, every part of it optional: what cannot be had is left out. What git
+says takes a process or two, so nothing waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trainstate.core.redact import plain
+from trainstate.state.home import LAUNCH_VARIABLE
+from trainstate.v1 import state_pb2 as s
+
+# Names that a seed goes by in a train_loop_config, the first one that is there.
+_SEEDS = ("seed", "random_seed", "random_state")
+_INT64 = range(-(2**63), 2**63)
+_ARGV_BYTES_MAX = 16 * 1024
+
+
+def command(train_loop_config: Mapping[str, Any] | None) -> s.Provenance:
+    """How this process was started, and where; microseconds."""
+    machine = os.uname()
+    return s.Provenance(
+        entrypoint=_entrypoint(),
+        argv=map(str, plain(sys.orig_argv[1:], _ARGV_BYTES_MAX)),
+        working_directory=_working_directory(),
+        python_version=platform.python_version(),
+        operating_system=f"{machine.sysname} {machine.release} {machine.machine}",
+        seed=_seed(train_loop_config or {}),
+        launch_id=os.environ.get(LAUNCH_VARIABLE, ""),
+    )
+
+
+def code(timeout_s: float) -> s.Provenance:
+    """The commit of the script's repository, and whether tracked files differ from it.
+
+    Nothing where there is no git, no repository, or no answer within `timeout_s`.
+    """
+    found = s.Provenance()
+    where = _directory()
+    commit = _git(where, timeout_s, "rev-parse", "--verify", "HEAD")
+    if commit is not None:
+        found.git_commit = commit.strip()
+        state = _git(where, timeout_s, "status", "--porcelain", "--untracked-files=no")
+        if state is not None:
+            found.git_dirty = bool(state.strip())
+    return found
+
+
+def _entrypoint() -> str:
+    """`train.py`, `-m package.module`, `-c`; "" for an interactive session."""
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return f"-m {spec.name.removesuffix('.__main__')}"
+    return sys.argv[0] if sys.argv else ""
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return ""
+
+
+def _directory() -> Path:
+    script = Path(sys.argv[0] if sys.argv else "")
+    return script.parent if script.is_file() else Path()
+
+
+def _seed(config: Mapping[str, Any]) -> int | None:
+    found = (config.get(name) for name in _SEEDS)
+    whole = (one for one in found if isinstance(one, int) and not isinstance(one, bool))
+    return next((int(one) for one in whole if one in _INT64), None)
+
+
+def _git(directory: Path, timeout_s: float, *arguments: str) -> str | None:
+    asked = ["git", "--no-optional-locks", "-C", str(directory), *arguments]
+    try:
+        told = subprocess.run(
+            asked, capture_output=True, timeout=timeout_s, stdin=subprocess.DEVNULL, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return told.stdout.decode("utf-8", "replace")
