@@ -23,11 +23,13 @@ from trainstate.controller.loop import Loop, Seen
 from trainstate.controller.observers import Observers
 from trainstate.controller.outcome import Outcome
 from trainstate.controller.shell import Shell
+from trainstate.controller.versions import framework_versions
 from trainstate.controller.worker import NO_WARNING
 from trainstate.core import Cause, Run, RunStatus
 from trainstate.core import observations as o
 from trainstate.core.deciding import said
 from trainstate.core.effects import Effect, Release, Stop
+from trainstate.core.secrets import HIDDEN
 from trainstate.core.tracebacks import traceback_of
 from trainstate.core.values import from_map, from_value
 from trainstate.errors import ConcurrencyError, Fenced, StateUnavailable
@@ -131,6 +133,8 @@ class Controller:
         context = ray.get_runtime_context()
         self._created.job_id = bytes.fromhex(context.get_job_id())
         self._created.controller_actor_id = bytes.fromhex(context.get_actor_id() or "")
+        if not self._created.framework_versions:  # those of the framework come from rank 0
+            self._created.framework_versions.extend(framework_versions(None))
         self._created.controller_log_path = ray._private.worker.global_worker.get_out_file_path()
         return o.Began(
             self._created,
@@ -168,7 +172,7 @@ class Controller:
         return Outcome(
             status=run.status,
             cause=run.cause,
-            text=_text(run, error) or run.status_reason,
+            text=HIDDEN.text(_text(run, error) or run.status_reason),  # it will be printed
             worker_failures=self._failures(run),
             return_value=value if run.status is RunStatus.FINISHED else None,
             metrics=None if metrics is None else from_map(metrics),

@@ -6,6 +6,7 @@ class that cannot be made again. None of that makes a second failure of the firs
 
 from __future__ import annotations
 
+import os
 import re
 import traceback
 from collections.abc import Callable, Mapping
@@ -41,6 +42,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # Ray writes them into the texts of it
 _DETAIL = re.compile(r"Worker exit detail: (.*?)(?:\. |$)")
 _MESSAGE_CHARACTERS = 8_000
 _TRACEBACK_CHARACTERS = 32_000
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Of one stack.
 _FRAMES = 128
 
@@ -121,7 +123,9 @@ def _story(error: BaseException) -> str:
 
 
 def _within_bounds(story: traceback.TracebackException) -> str:
-    """A traceback of which each stack has its first frames and its last."""
+    """A traceback from the user's first frame on, of which each stack has its first and last frames."""
+    while len(story.stack) > 1 and story.stack[0].filename.startswith(_OURS):
+        del story.stack[0]
     part: traceback.TracebackException | None = story
     while part is not None:
         left_out = len(part.stack) - _FRAMES

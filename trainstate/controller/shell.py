@@ -30,6 +30,7 @@ from trainstate.core import (
     Placement,
     Run,
     RunStatus,
+    Worker,
     WorkerStatus,
     policy,
 )
@@ -280,7 +281,10 @@ class Shell:
             await self._say(o.HookFailed(name, "on_shutdown", describe(error)), None)
 
     async def _farewell(self, run: Run) -> None:
-        """Lets workers run their last hooks, for a moment: none of them has to answer."""
+        """Lets workers run their last hooks, for a moment: none of them has to answer.
+
+        Those that have failed too by now say of what: often it is the same.
+        """
         alive = (WorkerStatus.RUNNING, WorkerStatus.COMPLETED, WorkerStatus.FAILING)
         workers = [one for one in self._attempt.by_rank if one.status in alive]
         calls = [self._said(gang.find, run, self._attempt, worker) for worker in workers]
@@ -290,6 +294,12 @@ class Shell:
                 self._keep(worker.rank, answer)
                 for failure in hook_failures(answer):
                     await self._say(failure, None)
+                if answer.ended == "failed":
+                    await self._say(self._failed_too(worker, answer), None)
+
+    def _failed_too(self, worker: Worker, answer: Answer) -> o.WorkerFailed:
+        who = (self._attempt.attempt_id, worker.rank, worker.generation)
+        return o.WorkerFailed(*who, Cause(answer.cause), s.Error.FromString(answer.error))
 
     async def _said(self, find: Callable[..., Any], *which: Any) -> Answer:
         async with asyncio.timeout(_STOP_S):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 # Words that make a name secret wherever they stand in it.
 _ANYWHERE = """
-    password passwd passphrase passcode pwd secret secrets credential credentials apikey accesskey
+    password passwords passwd passphrase passcode pwd secret secrets credential credentials apikey accesskey
     secretkey privatekey accountkey authorization cookie cookies jwt bearer dsn webhook api_key
     access_key private_key account_key signing_key encryption_key shared_key ssh_key session_key
     service_key master_key storage_key license_key connection_string auth_key
@@ -116,7 +116,8 @@ class Names:
 
 def _words(name: str) -> tuple[str, ...]:
     """The words of a name in lower case, without digits: `dbPassword2` is of ("db", "password")."""
-    return tuple(word.lower() for word in _WORD.findall(name[:256]))
+    words = (word.lower() for word in _WORD.findall(name[:256]))
+    return tuple("key" if word == "keys" else word for word in words)
 
 
 def _within(some: tuple[str, ...], words: tuple[str, ...]) -> bool:
