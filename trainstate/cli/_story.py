@@ -8,6 +8,7 @@ from typing import Any
 from trainstate.cli import _render
 from trainstate.cli._live import down
 from trainstate.cli._plain import plain_metrics
+from trainstate.cli._settings import command_line, node_type
 from trainstate.cli._text import (
     between,
     count,
@@ -119,8 +120,15 @@ def _return_value(run: Run) -> str:
 
 
 def _provenance(found: s.Provenance | None) -> Iterator[Row]:
-    if found is not None:
-        yield "from", fields(message_json(found))
+    if found is None:
+        return
+    dirty = " (dirty: tracked files differed from it)" if found.git_dirty else ""
+    yield "command", command_line(["python", *found.argv]) if found.argv else ""
+    yield "in", found.working_directory
+    yield "git commit", f"{found.git_commit}{dirty}" if found.git_commit else ""
+    python = f"{found.python_version} on {found.operating_system}"
+    yield "python", python if found.python_version else ""
+    yield "nodes", "; ".join(map(node_type, message_json(found)["node_types"]))
 
 
 def _settings(settings: s.RunSettings | None) -> Iterator[Row]:

@@ -45,12 +45,12 @@ def code(timeout_s: float) -> s.Provenance:
     """
     found = s.Provenance()
     where = _directory()
-    commit = _git(where, timeout_s, "rev-parse", "--verify", "HEAD")
+    commit = git(where, timeout_s, "rev-parse", "--verify", "HEAD")
     if commit is not None:
-        found.git_commit = commit.strip()
-        state = _git(where, timeout_s, "status", "--porcelain", "--untracked-files=no")
+        found.git_commit = commit
+        state = git(where, timeout_s, "status", "--porcelain", "--untracked-files=no")
         if state is not None:
-            found.git_dirty = bool(state.strip())
+            found.git_dirty = bool(state)
     return found
 
 
@@ -81,7 +81,8 @@ def _seed(config: Mapping[str, Any]) -> int | None:
     return next((int(one) for one in whole if one in _INT64), None)
 
 
-def _git(directory: Path, timeout_s: float, *arguments: str) -> str | None:
+def git(directory: Path, timeout_s: float, *arguments: str) -> str | None:
+    """What git says; None where it says nothing: no git, no repository, no answer in time."""
     asked = ["git", "--no-optional-locks", "-C", str(directory), *arguments]
     try:
         told = subprocess.run(
@@ -89,4 +90,4 @@ def _git(directory: Path, timeout_s: float, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return told.stdout.decode("utf-8", "replace")
+    return told.stdout.decode("utf-8", "replace").strip()
