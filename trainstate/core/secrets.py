@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 # Words that make a name secret wherever they stand in it.
 _ANYWHERE = """
-    password passwords passwd passphrase passcode pwd secret secrets credential credentials apikey accesskey
-    secretkey privatekey accountkey authorization cookie cookies jwt bearer dsn webhook api_key
-    access_key private_key account_key signing_key encryption_key shared_key ssh_key session_key
-    service_key master_key storage_key license_key connection_string auth_key
+    password passwords passwd passphrase passcode pwd secret secrets credential credentials apikey
+    accesskey secretkey privatekey accountkey authorization cookie cookies jwt bearer dsn webhook
+    api_key access_key private_key account_key signing_key encryption_key shared_key ssh_key
+    session_key service_key master_key storage_key license_key connection_string auth_key
 """
 # And at its end: `token`, but not `token_count`.
 _LAST = "token auth pat passkey"
