@@ -8,7 +8,7 @@ from importlib import metadata
 from trainstate.v1 import state_pb2 as s
 
 # What each framework brings; ray and trainstate are always said.
-_PACKAGES: Mapping[str, tuple[str, ...]] = {
+PACKAGES: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch",),
     "jax": ("jax", "jaxlib"),
     "tensorflow": ("tensorflow", "keras"),
@@ -19,7 +19,7 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
 
 def framework_versions(framework: str | None) -> tuple[s.Version, ...]:
     """The versions installed here; what is not installed is left out."""
-    names = ("ray", "trainstate", *_PACKAGES.get(framework or "", ()))
+    names = ("ray", "trainstate", *PACKAGES.get(framework or "", ()))
     found = ((name, _version(name)) for name in names)
     return tuple(s.Version(name=name, version=version) for name, version in found if version)
 

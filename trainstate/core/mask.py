@@ -7,18 +7,20 @@ is; everywhere else, what looks like a secret.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor import Descriptor
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from trainstate.core.model import Run
 from trainstate.core.secrets import ALWAYS, Mask, Names
 from trainstate.core.values import from_map, from_value, to_map, to_value
 from trainstate.v1 import event_pb2 as e
+from trainstate.v1 import state_pb2 as s
 
 # Texts, by message; `ValueMap` and `Value` are looked through wherever they are.
 _TEXTS: Mapping[str, tuple[str, ...]] = {
@@ -30,6 +32,8 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
     "SyncSkipped": ("source", "target"),
     "ForeignStatusObserved": ("text",),
 }
+# How the value of an encoded entry begins if it is a text, bytes, a list or a map; and what looks so.
+_TEXT_IN = re.compile(rb"\x12[\x80-\xff]{0,4}[\x00-\x7f][*2:BJ]")
 # Kinds of a Value that hold no text, and nothing else.
 _NUMBERS = frozenset({"null", "bool", "int", "double", "big_int"})
 
@@ -53,10 +57,12 @@ class EventMask:
         if step is None and not event.reason:
             return
         settings = event.run_created.settings if kind == "run_created" else run.settings
-        mask = self._of_names(() if settings is None else tuple(settings.secret_keys))
-        event.reason = mask.text(event.reason)
+        mask = self._of_names(tuple(settings.secret_keys)) if settings is not None else self.mask
+        if event.reason:
+            event.reason = mask.text(event.reason)
         if step is not None:
-            with suppress(RecursionError):  # no reader takes what is so deep: the store refuses it
+            # No reader takes what is so deep, so the store refuses it.
+            with suppress(RecursionError, DecodeError):
                 step(event, mask)
 
 
@@ -97,7 +103,8 @@ def _steps(descriptor: Descriptor) -> Sequence[_Step]:
         elif inner is None or not _holds_text(inner):
             continue
         else:
-            step = _SPECIAL.get(inner.name, _clean_inner)(field.name)
+            kind = _BY_NAME.get(field.name) or _SPECIAL.get(inner.name, _clean_inner)
+            step = kind(field.name)
         found.append(_Step(field.name, field.has_presence, step))
     return found
 
@@ -150,6 +157,28 @@ def _clean_map(name: str) -> Cleaner:
     return step
 
 
+def _clean_metrics(name: str) -> Cleaner:
+    """Of metrics only what is no number: they are the many, and a number there is a measurement."""
+
+    def step(message: Any, mask: Mask) -> None:
+        metrics = getattr(message, name)
+        if not _TEXT_IN.search(metrics.SerializeToString()):
+            return
+        for entry in metrics.entries:
+            if entry.value.WhichOneof("kind") not in _NUMBERS:
+                _clean_entry(entry, mask)
+
+    return step
+
+
+def _clean_entry(entry: s.ValueEntry, mask: Mask) -> None:
+    plain = {entry.key: from_value(entry.value)}
+    masked = mask.plain(plain)
+    if masked != plain:
+        ((entry.key, value),) = masked.items()
+        entry.value.CopyFrom(to_value(value))
+
+
 def _clean_value(name: str) -> Cleaner:
     def step(message: Any, mask: Mask) -> None:
         value = getattr(message, name)
@@ -162,3 +191,4 @@ def _clean_value(name: str) -> Cleaner:
 
 
 _SPECIAL: Mapping[str, Callable[[str], Cleaner]] = {"ValueMap": _clean_map, "Value": _clean_value}
+_BY_NAME: Mapping[str, Callable[[str], Cleaner]] = {"metrics": _clean_metrics}

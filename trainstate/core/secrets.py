@@ -58,15 +58,6 @@ _FORMS: tuple[tuple[re.Pattern[str], str | int], ...] = (
         ),
         0,
     ),
-    (
-        # A password may hold "@" and "/"; what begins as a port does is none.
-        re.compile(
-            r"""://[^\s/?\#:@"'<>]{0,256}:(?P<password>(?!\d{1,5}(?:[/?\#\s"']|$))
-                (?:[^\s"'<>/]{1,1024}(?=@)|[^\s"'<>]{1,256}?(?=@)))""",
-            re.VERBOSE,
-        ),
-        "password",
-    ),
     (re.compile(r"(?i:\bbearer) +(?P<bearer>(?=[A-Za-z._~+/=-]*\d)[\w.~+/=-]{8,})"), "bearer"),
     (
         re.compile(
@@ -76,19 +67,26 @@ _FORMS: tuple[tuple[re.Pattern[str], str | int], ...] = (
         "signature",
     ),
 )
-# `name=value`, `"name": value`, `--name value`: the name, and what is between it and the value.
+# What may be a URL, or several: its password is before the last "@", and begins as no port does.
+_RUN = re.compile(r"[^\s\"'<>]+")
+_SCHEME = re.compile("://")
+_PORT = re.compile(r"\d{1,5}[/?#]")
+# `name=value`, `"name": value`, `['name'] = value`, `--name value`: the name, and all up to the value.
 _NAMED = re.compile(
-    r"""(?<![\w.-])(?:--(?P<option>[A-Za-z][\w-]{0,127})(?:["']?,\s*|[ ]+(?!-)|=)
-        | (?P<name>[A-Za-z_][\w.-]{0,127})\\?["']?\s*(?:=>|:=|[=:](?!=|//))[ ]*)""",
+    r"""(?<![\w.-])(?:--(?P<option>[A-Za-z][\w.-]{0,127})(?:\\?["']?,\s*|[ ]+(?!--)|=)
+        | (?P<name>[A-Za-z_][\w.-]{0,127})\\?["']?\]?\s*(?:=>|:=|[=:](?!=|//))[ ]*)""",
     re.VERBOSE,
 )
 # A quote that nobody closes is closed by the end of its line.
 _VALUE = re.compile(
-    r"""(?P<quote>\\?["'])(?:(?P<quoted>(?:(?!(?P=quote))(?:\\.|[\s\S]))*+)(?P=quote)
-                           | (?P<rest>[^\n]*))
+    r"""[bBfFrRuU]{0,2}(?P<quote>\\?(?:\"{3}|'{3}|["']))
+        (?:(?P<quoted>(?:\\\\\\["']|(?!(?P=quote))(?:\\.|[\s\S]))*+)(?P=quote) | (?P<rest>[^\n]*))
+      | [\[{(]+\s*(?P<inside>[^\]})\n]+)
       | (?P<plain>(?:(?:[Bb]earer|[Bb]asic|[Tt]oken|[Dd]igest)[ ]+)?[^\s,;&"'(){}\[\]<>\\]+)""",
     re.VERBOSE,
 )
+_HEADER = re.compile(r"(?P<rest>[^\r\n\"']+)")
+_NOTHING = frozenset({"None", "True", "False", "null", "true", "false"})
 _MARKER = re.compile(r"<secret(?:-[0-9a-f]{12})?>")
 # A secret that a cut goes through is looked for so far beyond the cut.
 _REACH = 8 * 1024
@@ -106,7 +104,7 @@ class Names:
         self.secret = cache(self._secret)
 
     def _secret(self, name: str) -> bool:
-        words = _words(name)
+        words = () if _MARKER.search(name) else _words(name)  # what is masked names nothing
         if any(_within(one, words) for one in self._never):
             return False
         if any(_within(one, words) for one in (*_SECRET, *self._also)):
@@ -160,17 +158,33 @@ def spans(text: str, names: Names = ALWAYS) -> list[Span]:
 def _by_form(text: str) -> Iterator[Span]:
     for form, part in _FORMS:
         yield from (Span(*match.span(part)) for match in form.finditer(text))
+    if "://" in text and "@" in text:
+        yield from _in_urls(text)
+
+
+def _in_urls(text: str) -> Iterator[Span]:
+    for run in _RUN.finditer(text):
+        until, _, _ = run[0].rpartition("@")
+        for scheme in _SCHEME.finditer(until):
+            user, _, password = until[scheme.end() :].partition(":")
+            if password and not _PORT.match(password) and not set("/?#") & set(user):
+                end = run.start() + len(until)
+                yield Span(end - len(password), end)
+                break
 
 
 def _by_name(text: str, names: Names) -> Iterator[Span]:
     at = 0
     while named := _NAMED.search(text, at):
         at = named.end()
-        value = _VALUE.match(text, at)
-        if value and names.secret(named["option"] or named["name"]):
+        name = named["option"] or named["name"]
+        if not names.secret(name):
+            continue
+        value = (_HEADER if "cookie" in name.lower() else _VALUE).match(text, at)
+        if value is not None:
             at = value.end()
             part = value.lastgroup or "plain"
-            if value[part] and not _MARKER.match(value[part]):
+            if value[part] and value[part] not in _NOTHING and not _MARKER.match(value[part]):
                 yield Span(*value.span(part))
 
 
@@ -207,12 +221,11 @@ class Mask:
 
     def text(self, text: str) -> str:
         """A text without its secrets."""
-        made: list[str] = []
-        at = 0
-        for one in spans(text, self.names):
-            made += text[at : one.start], self.marker(text[one.start : one.end])
-            at = one.end
-        return "".join((*made, text[at:])) if at else text
+        while found := spans(text, self.names):  # again: a marker may set free what stood behind it
+            for one in reversed(found):
+                marker = self.marker(text[one.start : one.end])
+                text = f"{text[: one.start]}{marker}{text[one.end :]}"
+        return text
 
     def marker(self, secret: str) -> str:
         """What stands in the place of a secret."""
@@ -246,7 +259,8 @@ class Mask:
         before: Any = ""
         for one in values:
             option = before.lstrip("-") if isinstance(before, str) and before[:1] == "-" else ""
-            follows = bool(option) and "=" not in option and isinstance(one, str) and one[:1] != "-"
+            is_option = isinstance(one, str) and one[:2] == "--" != one[2:4]
+            follows = bool(option) and "=" not in option and not is_option
             made.append(self.plain(one, option) if follows else self._plain(one))
             before = one
         return made

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
 from trainstate.core.model import Run
-from trainstate.core.secrets import HIDDEN
+from trainstate.core.secrets import Mask, Names
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
 
@@ -29,10 +29,11 @@ _NUMBER = re.compile(r"(line )?(?:0x[0-9a-fA-F]+|\d+)")
 def once(run: Run, events: Iterable[e.Event]) -> Iterator[e.Event]:
     """The events, which come after what `run` is the state of, with no traceback a second time."""
     known = {one.digest for one in run.tracebacks}
+    names = tuple(run.settings.secret_keys) if run.settings is not None else ()
     for event in events:
         error = _error_of(event)
         if error is not None and error.traceback:
-            error.traceback_digest = digest(error.traceback)
+            error.traceback_digest = digest(error.traceback, names)
             if error.traceback_digest in known:
                 error.ClearField("traceback")
             known.add(error.traceback_digest)
@@ -55,9 +56,9 @@ def traceback_of(run: Run, error: s.Error) -> str:
     return error.traceback or next(known, "")
 
 
-def digest(traceback: str) -> bytes:
+def digest(traceback: str, secret_names: tuple[str, ...] = ()) -> bytes:
     """What tracebacks have in common that differ in numbers only."""
-    text = normalised(HIDDEN.text(traceback))
+    text = normalised(Mask(None, Names(secret_names)).text(traceback))
     return blake2b(text.encode("utf-8", "backslashreplace"), digest_size=8).digest()
 
 

@@ -38,18 +38,26 @@ def _read(path: Path) -> bytes:
 
 
 def _made(path: Path) -> bytes:
-    """Links a whole file into place, so that of two processes one wins and none reads a part."""
+    """Puts a whole file into place, so that of two processes one wins and none reads a part.
+
+    A file of another length is none of ours, or damaged: it is replaced.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = path.with_name(f"salt.{os.getpid()}.{os.urandom(4).hex()}")
-    salt = os.urandom(_BYTES)
     file = os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        os.write(file, salt)
+        os.write(file, os.urandom(_BYTES))
         os.fsync(file)
-        os.link(whole, path)
-    except FileExistsError:
-        return _read(path) or salt
+        _place(whole, path)
     finally:
         os.close(file)
         whole.unlink(missing_ok=True)
-    return salt
+    return _read(path) or os.urandom(_BYTES)
+
+
+def _place(whole: Path, path: Path) -> None:
+    try:
+        os.link(whole, path)
+    except OSError:  # it is there by now, or this file system has no links
+        if not _read(path):
+            os.replace(whole, path)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from trainstate.controller.backend import BackendConfig
+from trainstate.controller.versions import PACKAGES
 from trainstate.core.redact import DEPTH_MAX, NESTING_MAX, SIZE_MAX, plain
 from trainstate.core.views.settings import settings_from
 from trainstate.errors import UsageError
@@ -60,9 +61,10 @@ def settings_of(
     group = _replica_group_size(backend_config, scaling_config)
     caps = _caps(environ)
     named = getattr(backend_config.framework, "value", backend_config.framework)  # Ray's is an enum
+    framework = named if named in PACKAGES else None
     model = {
         "train_loop_config": None if train_loop_config is None else _dict(train_loop_config, caps),
-        "backend_config": {"framework": named, "config": _dict(backend_config.to_dict(), caps)},
+        "backend_config": {"framework": framework, "config": _dict(backend_config.to_dict(), caps)},
         "scaling_config": _scaling(scaling_config, group),
         "datasets": sorted(datasets),
         "data_config": _data(data_config, bool(datasets)),

@@ -81,6 +81,8 @@ def settings_from(model: Mapping[str, Any], kind: type[Message] = s.RunSettings)
     Raises ValueError for a key that is none of ours, TypeError and ValueError for what does not fit.
     """
     message = kind()
+    if not isinstance(model, Mapping):
+        raise TypeError(f"{kind.DESCRIPTOR.name} is made of no {type(model).__name__}: {model!r}")
     for key, value in model.items():
         if value is None:
             continue
@@ -121,8 +123,10 @@ def _load(message: Any, field: Any, value: Any) -> None:
         part.SetInParent()
     elif field.enum_type is not None:
         setattr(message, field.name, _number_of(field, value))
-    elif isinstance(value, _SCALARS):
+    elif isinstance(getattr(message, field.name), _SCALARS):
         setattr(message, field.name, value)
+    elif isinstance(value, str):
+        raise TypeError(f"{field.name} is a text, not several: {value!r}")
     else:
         getattr(message, field.name).extend(value)
 
@@ -138,4 +142,6 @@ def _number_of(field: Any, name: str | int) -> int:
     if isinstance(name, int):
         return name
     known = field.enum_type.values_by_name.get(_PREFIXES[field.enum_type.name] + name.upper())
-    return known.number if known else 0
+    if known is None:
+        raise ValueError(f"{field.name} is none that is known: {name!r}")
+    return int(known.number)

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple, Self
 import orjson
 
 from trainstate.core import Run, initial
-from trainstate.core.secrets import Mask
+from trainstate.core.secrets import Mask, begin_of
 from trainstate.core.units import NS_PER_S
 from trainstate.errors import EventTooLarge, NotFound, UsageError
 from trainstate.integrations.ray_export.deltas import deltas
@@ -57,7 +57,8 @@ class Rejects:
     def add(self, line: SourceLine, why: str, mask: Mask | None = None) -> None:
         """Keeps a line, with its file, number and what is wrong with it; without its secrets."""
         name = os.fsencode(line.path).decode("utf-8", "backslashreplace")
-        text = line.raw[:_TEXT_BYTES_MAX].decode("utf-8", "backslashreplace")
+        begin = line.raw[: 2 * _TEXT_BYTES_MAX].decode("utf-8", "backslashreplace")
+        text = begin_of(begin, _TEXT_BYTES_MAX)
         if mask is not None:
             text, why = mask.text(text), mask.text(why)
         if len(self.kept) < 10:
