@@ -167,11 +167,17 @@ def _bytes(value: bytes | bytearray, room: _Room) -> bytes | str:
 
 def _text(text: str, room: _Room) -> str:
     limit = max(0, min(_TEXT_MAX, room.left))
-    kept = begin_of(text, limit) if len(text) > limit else text
-    room.take(len(kept))
-    # A lone surrogate has no UTF-8 (row 3-12).
-    whole = kept if kept.isascii() else kept.encode("utf-8", "backslashreplace").decode()
-    return whole if len(kept) == len(text) else f"{whole}{_CUT} ({len(text)} characters)"
+    # Enough to see a secret that a cut would go through.
+    window = text[: 2 * limit + _TEXT_MAX]
+    if not window.isascii():  # a lone surrogate has no UTF-8 (row 3-12)
+        window = window.encode("utf-8", "backslashreplace").decode()
+    size = len(window) if window.isascii() else len(window.encode())
+    if size <= limit and len(text) <= len(window):
+        room.take(size)
+        return window
+    kept = begin_of(window, len(window.encode()[:limit].decode("utf-8", "ignore")))
+    room.take(limit)
+    return f"{kept}{_CUT} ({len(text)} characters)"
 
 
 def _items(items: Iterable[Any], count: int, room: _Room, depth: int) -> list[Any]:
