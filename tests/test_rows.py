@@ -1,7 +1,8 @@
-"""What the reference asks of elastic runs and replica groups, row by row, and the tests that show it.
+"""What the reference asks, row by row, and the tests that show it.
 
-The ids are those of the reference: 1-.. is TorchX's elastic Ray driver, 2-.. replica groups, A6.6 the
-busy loop. A row whose tests are gone, or named otherwise, is found here.
+The ids are those of the reference: 1-.. is TorchX's elastic Ray driver, 2-.. replica groups, 3-.. the
+metadata of runs, A6.4 the texts of errors, A6.6 the busy loop. A row whose tests are gone, or named
+otherwise, is found here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pytest
 TESTS = Path(__file__).parent
 _START, _GROUP = "core/test_decide.py", "core/test_decide_group.py"
 _SIZE, _ELASTIC = "core/test_decide_size.py", "e2e/test_elastic.py"
+_REDACT, _RAYS_LOG = "core/test_redact.py", "exporters/test_ray_export_log.py"
 _GROUPS, _HOOKS = "e2e/test_groups.py", "controller/test_observers.py"
 
 ROWS: dict[str, tuple[str, ...]] = {
@@ -111,6 +113,66 @@ ROWS: dict[str, tuple[str, ...]] = {
         f"{_GROUP}::test_partial_or_full",
         f"{_HOOKS}::test_the_order_of_a_replacement",
     ),
+    "3-01": (
+        "e2e/test_both.py::test_settings_are_the_same",
+        "train/test_provenance.py::test_a_script_is_told_with_its_commit",
+    ),
+    "3-02": (
+        "core/views/test_settings.py::test_any_settings_come_back_equal",
+        "e2e/test_both.py::test_settings_are_the_same",
+    ),
+    "3-03": ("train/test_settings.py::test_3_03_every_backend_config_yields_a_dict",),
+    "3-04": (
+        "integrations/ray_export/test_lines.py::test_refuses",
+        f"{_RAYS_LOG}::test_a_live_run_is_written_in_the_version_asked_for",
+    ),
+    "3-05": (
+        f"{_REDACT}::test_3_05_primitives_pass",
+        f"{_RAYS_LOG}::test_settings_that_json_cannot_say_are_written_as_ray_would",
+    ),
+    "3-06": (
+        f"{_REDACT}::test_3_06_sequences_and_sets_are_lists_and_keys_are_texts",
+        f"{_REDACT}::test_3_06_keys_that_are_one_text_stay_two",
+    ),
+    "3-07": (
+        f"{_REDACT}::test_3_07_only_dicts_count_for_the_depth",
+        f"{_REDACT}::test_3_07_the_example",
+        f"{_RAYS_LOG}::test_settings_are_as_deep_as_ray_shows_them",
+    ),
+    "3-08": (
+        f"{_REDACT}::test_3_08_a_depth_below_one_is_refused",
+        f"{_REDACT}::test_3_08_a_map_is_made_of_a_mapping_only",
+    ),
+    "3-09": (
+        f"{_REDACT}::test_3_09_an_object_is_its_text_or_its_class",
+        f"{_REDACT}::test_3_09_no_address_is_in_a_text",
+    ),
+    "3-10": (f"{_REDACT}::test_3_10_the_key_inf_is_there",),
+    "3-11": (
+        "test_schema.py::test_schema_breaks_no_release",
+        "test_schema.py::test_new_fields_survive_old_hands",
+    ),
+    "3-12": (
+        f"{_REDACT}::test_3_12_sanitising_never_fails_the_job",
+        "train/test_settings.py::test_odd_values_never_fail",
+    ),
+    "3-13": (
+        f"{_REDACT}::test_3_13_ints_survive",
+        "core/views/test_settings.py::test_numbers_stay_exact",
+    ),
+    "3-14": (
+        f"{_REDACT}::test_3_14_a_text_has_a_bound_and_says_its_size",
+        f"{_REDACT}::test_what_is_too_much_is_cut_and_says_so",
+    ),
+    "3-15": (
+        "e2e/test_secrets.py::test_no_file_has_a_secret",
+        "e2e/test_secrets.py::test_no_verb_tells_a_secret",
+        "core/test_mask.py::test_every_kind_of_event",
+    ),
+    "A6.4": (
+        "core/views/test_failures.py::test_ranks_that_failed_alike_are_together",
+        "e2e/test_both.py::test_what_failed_is_told_by_rank",
+    ),
     "A6.6": (
         f"{_ELASTIC}::test_a6_6_it_waits_for_its_minimum",
         f"{_SIZE}::test_an_elastic_run_says_what_it_waits_for",
@@ -119,9 +181,10 @@ ROWS: dict[str, tuple[str, ...]] = {
 
 
 def test_every_row_is_here():
-    """All of TorchX's, all of replica groups', and the busy loop."""
-    asked = [f"1-{row:02}" for row in range(1, 18)] + [f"2-{row:02}" for row in range(1, 22)]
-    assert [*asked, "A6.6"] == list(ROWS)
+    """All of TorchX's, of replica groups' and of the metadata's, the errors' text and the busy loop."""
+    last = {1: 17, 2: 21, 3: 15}
+    asked = [f"{part}-{row:02}" for part in last for row in range(1, last[part] + 1)]
+    assert [*asked, "A6.4", "A6.6"] == list(ROWS)
 
 
 @pytest.mark.parametrize("row", ROWS)

@@ -461,6 +461,21 @@ def test_a_hook_that_fails_changes_nothing(place):
     )
 
 
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_found_out_is_recorded_once(place):
+    """Whenever it comes; said again, as by a successor, only what is new; of an ended run nothing."""
+    story = led(*PLACES[place])
+    live = not story.run.status.is_terminal
+    code = s.Provenance(git_commit="abc", git_dirty=False)
+    events = ["provenance_recorded"] if live else []
+    run = story.observed(o.Described("the code", code)).then(events=events)
+    assert ("abc" if live else None) == (run.provenance.git_commit if run.provenance else None)
+    story.observed(o.Described("the code", code)).then(events=[])
+    more = s.Provenance(git_commit="abc", node_types=[s.NodeType(count=2)])
+    run = story.observed(o.Described("the cluster", more)).then(events=events)
+    assert not live or [2] == [one.count for one in run.provenance.node_types]
+
+
 # --- what comes too late ----------------------------------------------------------------------------
 
 OF_THE_RUN = [placed(), o.Short(0, 2, "none"), o.NotPlaced(1.0, "late")]

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ray.train.v2._internal.state.schema import _to_json_serializable_value
 from trainstate_exporters import ray_export_log
 from trainstate_exporters.ray_export_log import LOG_NAME, SOURCES, RayExportLog, selected_sources
 
 from trainstate.core.mask import Unmasked
+from trainstate.core.values import to_map
 from trainstate.core.views import ray_line
 from trainstate.errors import RefusedError, UsageError
 from trainstate.export import Counters, Limits, Pump, pins
@@ -414,3 +416,21 @@ def test_nothing_happens_on_import() -> None:
     """The environment is read by `open`, and a default is no mutable thing."""
     assert SOURCES == ray_export_log.SOURCES
     assert isinstance(SOURCES, frozenset)
+
+
+def test_settings_are_as_deep_as_ray_shows_them(tmp_path: Path) -> None:
+    """3-07: three levels of dicts, of each dict that users fill; lists do not count."""
+    deep = {"a": {"b": [{"c": 1}, {"d": {"e": 2}}], "f": {"g": 3}}}
+    settings = s.RunSettings(
+        train_loop_config=to_map(deep),
+        run_config=s.RunConfig(worker_runtime_env=to_map({"env_vars": {"A": "1"}})),
+    )
+    history = live(tmp_path / "journal", e.RunCreated(name="n", settings=settings))
+    (line,) = export(history, tmp_path / "out")
+    shown = line["event_data"]["run_settings"]
+    assert _to_json_serializable_value(deep) == _as_ints(shown["train_loop_config"])
+    assert {"env_vars": {"A": "1"}} == shown["run_config"]["worker_runtime_env"]
+
+
+def _as_ints(value: Any) -> Any:
+    return json.loads(json.dumps(value), parse_float=lambda text: int(float(text)))

@@ -13,7 +13,7 @@ from trainstate.core.values import from_map
 from trainstate.core.views.ray_settings import NEWEST, SETTINGS
 from trainstate.errors import UsageError
 from trainstate.train.settings import LIMITS, limits_of, settings_of
-from trainstate.train.torch import TorchConfig
+from trainstate.train.torch import TorchConfig, TorchftConfig
 from trainstate.v1 import state_pb2 as s
 
 
@@ -87,6 +87,36 @@ def test_odd_values_never_fail():
     recorded = from_map(made(train_loop_config=loop).train_loop_config)
     assert ("\\ud800", "object") == (recorded["surrogate"], recorded["object"])
     assert 10**400 == recorded["big"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [BackendConfig(), TorchConfig(), TorchConfig(backend="gloo", timeout_s=7), TorchftConfig()],
+    ids=lambda config: type(config).__name__,
+)
+def test_3_03_every_backend_config_yields_a_dict(config):
+    """With all of its fields, recorded as they are; one of a user's own too."""
+    given = config.to_dict()
+    assert isinstance(given, dict)
+    recorded = from_map(made(backend_config=config).backend_config.config)
+    assert set(given) == set(recorded)
+
+
+def test_caps_and_secret_names_are_the_drivers():
+    """Smaller bounds, and more names; what is no number in range is refused."""
+    environ = {
+        "TRAINSTATE_SETTINGS_BYTES": "200",
+        "TRAINSTATE_SETTINGS_DEPTH": "1",
+        "TRAINSTATE_SECRET_KEYS": "pin, code,!dsn",
+    }
+    settings = made(train_loop_config={"a": {"b": 1}, "c": "x" * 1000}, environ=environ)
+    assert ["pin", "code", "!dsn"] == list(settings.secret_keys)
+    kept = from_map(settings.train_loop_config)
+    assert "... (1 keys)" == kept["a"]
+    assert kept["c"].endswith("... (1000 characters)")
+    for text in ("0", "-1", "x", "1e9", "99999999"):
+        with pytest.raises(UsageError, match="TRAINSTATE_SETTINGS_BYTES"):
+            made(environ={"TRAINSTATE_SETTINGS_BYTES": text})
 
 
 def test_rays_data_config_is_read():

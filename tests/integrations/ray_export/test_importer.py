@@ -21,6 +21,8 @@ from tests.integrations.ray_export.log import (
 )
 from trainstate.core import RunStatus, WorkerStatus
 from trainstate.core.freeze import freeze
+from trainstate.core.mask import EventMask, Unmasked
+from trainstate.core.values import from_map
 from trainstate.errors import UsageError
 from trainstate.integrations.ray_export import (
     Counts,
@@ -108,6 +110,59 @@ def test_a_log_that_has_grown(desk):
     assert Counts(imported=3, known=4, rejected=0, flagged=0) == desk.take()
     run = desk.run()
     assert (RunStatus.FINISHED, 2, []) == (run.status, run.incarnation, run.irregular)
+
+
+def secretive():
+    """A line with secrets in a text, under names, and in numbers."""
+    line = json.loads(next(iter(to_finished())))
+    line["event_data"]["status_detail"] = "login failed: password=hunter2"
+    config = {"api_key": "PLANTED1", "password": 8315, "lr": 0.1}
+    line["event_data"]["run_settings"] = {"train_loop_config": config}
+    return json.dumps(line).encode()
+
+
+def test_secrets_are_left_out(desk):
+    """In what is made of the line and in its residue; the line is known again by what is kept of it."""
+    desk.write(secretive())
+    assert 1 == desk.take().imported
+    assert not [one for one in ("hunter2", "PLANTED1", "8315") if one in str(desk.events())]
+    config = from_map(desk.run().settings.train_loop_config)
+    assert (0.1, True) == (config["lr"], config["password"].startswith("<secret-"))
+
+
+def test_a_line_with_secrets_is_known_again(desk):
+    """With the same salt; with another, its markers are another content, and it is set aside."""
+    desk.write(secretive())
+    for salt, counts in ((b"a" * 16, (1, 0, 0)), (b"a" * 16, (0, 1, 0)), (b"b" * 16, (0, 0, 1))):
+        rejects = Rejects(desk.rejects)
+        with (
+            Store.open(desk.journal, masking=EventMask(salt)) as store,
+            Importer(store, rejects) as importer,
+        ):
+            for line in read(desk.log):
+                importer.take(line)
+        assert counts == importer.counts[:3]
+
+
+def test_a_rejected_line_has_no_secret(desk):
+    """Nor has the reason why."""
+    desk.write(
+        b'{"source_type": "x", "token": "PLANTED1"}', b'{"source_type": "password=PLANTED2"}'
+    )
+    assert 2 == desk.take().rejected
+    assert "PLANTED" not in desk.rejects.read_text()
+
+
+def test_secrets_may_be_kept(desk):
+    """By who asks for it: then nothing is changed."""
+    desk.write(secretive())
+    with (
+        Store.open(desk.journal, masking=Unmasked()) as store,
+        Importer(store, Rejects(desk.rejects)) as importer,
+    ):
+        for line in read(desk.log):
+            importer.take(line)
+    assert 8315 == from_map(desk.run().settings.train_loop_config)["password"]
 
 
 def test_following_a_growing_file(desk):
