@@ -178,3 +178,21 @@ def _failed_twice(error: s.Error) -> Run:
     story.run.budgets[Budget.FAILURES] = BudgetUse(Budget.FAILURES, 1, 1)
     failed = WorkerFailed("a1", 1, 0, Cause.WORKER_ERROR, error)
     return story.observed(failed).then(status=RunStatus.RESTARTING)
+
+
+def test_ranks_that_failed_alike_are_told_together(capsys):
+    """A table of who failed of what; with `--traceback` each text once, and whole."""
+    failed = attempt()
+    failed.replaced.clear()
+    for rank in range(3):
+        text = f"Traceback\n  {'deep ' * 200}\nValueError: no data {'at all' if rank else rank}"
+        error = s.Error(type="ValueError", message="no data", traceback=text, ranks=[rank])
+        failed.workers[rank] = Worker(rank, status=WorkerStatus.DEAD, error=error)
+    told = Run("r", status=RunStatus.ERRORED, attempts=[failed])
+    tell(told, failed)
+    brief = capsys.readouterr().out
+    assert "failures of attempt 1" in brief
+    assert "1, 2   ValueError: no data at all" in brief
+    assert "deep" not in brief
+    tell(told, failed, tracebacks=True)
+    assert 2 == capsys.readouterr().out.count("deep " * 200)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from trainstate.cli import _render
+from trainstate.cli._failures import tell_error, tell_failures, tell_whole
 from trainstate.cli._live import down
 from trainstate.cli._plain import plain_metrics
 from trainstate.cli._settings import command_line, node_type
@@ -20,9 +21,8 @@ from trainstate.cli._text import (
     size,
     word,
 )
-from trainstate.core import Attempt, Budget, Cause, Run, RunStatus, Worker
+from trainstate.core import Attempt, Budget, Run, RunStatus, Worker
 from trainstate.core.policy import BUDGET_OF, UNLIMITED, charge, preemption_ends_ns
-from trainstate.core.tracebacks import traceback_of
 from trainstate.core.views.event_json import message_json
 from trainstate.v1 import state_pb2 as s
 
@@ -41,8 +41,8 @@ def tell(run: Run, attempt: Attempt | None, stale: bool = False, tracebacks: boo
     """
     _render.facts(_head(run, stale))
     if tracebacks:
-        _whole(f"why it is {run.status.name}", run.status_reason)
-    _error("error", run, run.error, run.cause, tracebacks)
+        tell_whole(f"why it is {run.status.name}", run.status_reason)
+    tell_error("error", run, run.error, run.cause, tracebacks)
     _attempts(run)
     if attempt is not None:
         _attempt(run, attempt, tracebacks)
@@ -53,9 +53,10 @@ def tell(run: Run, attempt: Attempt | None, stale: bool = False, tracebacks: boo
 def _attempt(run: Run, attempt: Attempt, tracebacks: bool) -> None:
     name = f"attempt {attempt.number}"
     if tracebacks:
-        _whole(f"why {name} is {attempt.status.name}", attempt.status_reason)
+        tell_whole(f"why {name} is {attempt.status.name}", attempt.status_reason)
     if attempt.error != run.error:
-        _error(f"error of {name}", run, attempt.error, attempt.cause, tracebacks)
+        tell_error(f"error of {name}", run, attempt.error, attempt.cause, tracebacks)
+    tell_failures(run, attempt, tracebacks)
     _workers(attempt)
     _groups(attempt)
     _pending(attempt)
@@ -157,44 +158,6 @@ def _asked(scaling: dict[str, Any]) -> str:
     each = fields(scaling.get("resources_per_worker", {}))
     kind = " on GPUs" if scaling.get("use_gpu") else " on TPUs" if scaling.get("use_tpu") else ""
     return f"{number}{kind}" + (f", each {each}" if each else "")
-
-
-def _error(title: str, run: Run, error: s.Error | None, cause: Cause, tracebacks: bool) -> None:
-    if error is None:
-        return
-    traceback = traceback_of(run, error)
-    _render.heading(title)
-    _render.facts(
-        [
-            ("type", error.type),
-            ("message", headline(error.message)),
-            ("cause", word(cause)),
-            ("ranks", ", ".join(map(str, error.ranks))),
-            ("node", error.node_id),
-            ("hint", error.hint),
-            ("traceback", "" if tracebacks else _last_line(traceback)),
-        ]
-    )
-    if tracebacks:
-        _block(traceback)
-
-
-def _last_line(traceback: str) -> str:
-    """How a traceback ends, and how to see the rest."""
-    lines = traceback.strip().splitlines()
-    return f"{lines[-1]} (all {count(len(lines), 'line')}: --traceback)" if lines else ""
-
-
-def _whole(title: str, text: str) -> None:
-    """A text of several lines, such as a traceback, of which a table shows the first and the last."""
-    if "\n" in text.strip():
-        _render.heading(title)
-        _block(text)
-
-
-def _block(text: str) -> None:
-    for row in text.splitlines():
-        _render.say(row)
 
 
 def _attempts(run: Run) -> None:
