@@ -34,6 +34,8 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
 }
 # How the value of an encoded entry begins if it is a text, bytes, a list or a map; and what looks so.
 _TEXT_IN = re.compile(rb"\x12[\x80-\xff]{0,4}[\x00-\x7f][*2:BJ]")
+# Payloads that hold nothing else that could be a secret: metrics, names, positions.
+_MEASURED = frozenset({"report_received", "checkpoint_committed"})
 # Kinds of a Value that hold no text, and nothing else.
 _NUMBERS = frozenset({"null", "bool", "int", "double", "big_int"})
 
@@ -50,12 +52,17 @@ class EventMask:
         self.mask = Mask(salt)
         self._of_names = cache(lambda more: Mask(salt, Names(more) if more else ALWAYS))
 
+    def may_touch(self, event: e.Event, encoded: bytes) -> bool:
+        """Whether there may be a secret in an event; quick, for the many that are numbers only."""
+        kind = event.WhichOneof("payload") or ""
+        if kind in _MEASURED:
+            return bool(event.reason or _TEXT_IN.search(encoded))
+        return bool(event.reason) or kind in _payloads()
+
     def __call__(self, event: e.Event, run: Run) -> None:
         """Masks `event`, which comes after what `run` is the state of."""
         kind = event.WhichOneof("payload") or ""
         step = _payloads().get(kind)
-        if step is None and not event.reason:
-            return
         settings = event.run_created.settings if kind == "run_created" else run.settings
         mask = self._of_names(tuple(settings.secret_keys)) if settings is not None else self.mask
         if event.reason:
@@ -70,6 +77,10 @@ class Unmasked:
     """Masks nothing: for who asked to keep secrets."""
 
     mask: Mask | None = None
+
+    def may_touch(self, event: e.Event, encoded: bytes) -> bool:
+        """Never."""
+        return False
 
     def __call__(self, event: e.Event, run: Run) -> None:
         """Leaves `event` as it is."""
@@ -158,13 +169,10 @@ def _clean_map(name: str) -> Cleaner:
 
 
 def _clean_metrics(name: str) -> Cleaner:
-    """Of metrics only what is no number: they are the many, and a number there is a measurement."""
+    """Of metrics only what is no number: a number there is a measurement."""
 
     def step(message: Any, mask: Mask) -> None:
-        metrics = getattr(message, name)
-        if not _TEXT_IN.search(metrics.SerializeToString()):
-            return
-        for entry in metrics.entries:
+        for entry in getattr(message, name).entries:
             if entry.value.WhichOneof("kind") not in _NUMBERS:
                 _clean_entry(entry, mask)
 

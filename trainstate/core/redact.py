@@ -38,7 +38,7 @@ _ASKED_MAX = 100
 # A larger set is not put in order.
 _SORTED_MAX = 1000
 _CUT = "..."
-_ITEM_SIZE = 24
+_ITEM_SIZE = 32
 _ADDRESS = re.compile(r"(?: at)? 0x[0-9a-fA-F]{6,}")
 
 
@@ -124,15 +124,13 @@ def _foreign(value: Any, room: _Room, depth: int) -> Any:
     kind: Any = type(value)
     silent = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
     # A function's text has its address.
-    if silent or isinstance(value, type) or hasattr(value, "__code__"):
+    if silent or not room.to_ask or isinstance(value, type) or hasattr(value, "__code__"):
         return _text(_class_name(value), room)
     if hasattr(kind, "__fspath__"):
         return _plain(kind.__fspath__(value), room, depth)
     shape = getattr(value, "shape", None)
     if shape is not None:
         return _shaped(value, shape, room, depth)
-    if not room.to_ask:
-        return _text(_class_name(value), room)
     room.to_ask -= 1
     return _ADDRESS.sub("", _text(str(value), room))
 

@@ -208,10 +208,9 @@ class Store:
         times: list[int] = []
         try:
             for event in events:
-                self.masking(event, run)
                 _stamp(event, run.run_id, run.run_seq + 1, incarnation, run.time_ns)
                 check(run, event)
-                encoded.append(encode(event))
+                encoded.append(self._masked(event, run))
                 times.append(event.time_unix_nano)
                 evolve(run, event)
         except TrainstateError:
@@ -219,6 +218,14 @@ class Store:
                 self._undo(resident)
             raise
         return encoded, times
+
+    def _masked(self, event: e.Event, run: Run) -> bytes:
+        """The event encoded, and masked in place if there is anything to mask."""
+        encoded = encode(event)
+        if self.masking.may_touch(event, encoded):
+            self.masking(event, run)
+            encoded = encode(event)
+        return encoded
 
     def _undo(self, resident: Resident) -> None:
         # The events before the refused one were applied to the state; fold it again without them.
