@@ -24,6 +24,7 @@ from trainstate.train import Checkpoint, CheckpointConfig
 
 KINDS = (
     "controller_started",
+    "provenance_recorded",
     "run_scheduling",
     "attempt_planned",
     "placement_requested",

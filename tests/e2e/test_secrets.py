@@ -78,6 +78,22 @@ def test_what_was_there_is_marked(folder: Path) -> None:
     assert configs[0]["db"]["password"] != configs[0]["db"]["pin"]
 
 
+def test_how_it_was_started_is_recorded(folder: Path) -> None:
+    """Command, directory, nodes and environment, found out beside the run; on a cluster and alone."""
+    told = [
+        json.loads(_cli(folder, "show", one, "--settings", "--json")) for one in ("fails", "alone")
+    ]
+    for one in told:
+        found = one["provenance"]
+        assert "-m tests.e2e.secretive" == found["entrypoint"]
+        assert ["-m", "tests.e2e.secretive", str(folder)] == found["argv"][:3]
+        assert str(ROOT) == found["working_directory"]
+        assert {"ray", "trainstate"} <= one["framework_versions"].keys()
+    (nodes,) = told[0]["provenance"]["node_types"]
+    assert (1, {"CPU": 2.0}) == (nodes["count"], nodes["resources"])
+    assert 32 == len(told[0]["provenance"]["runtime_env_hash"])
+
+
 @pytest.mark.parametrize(
     "verb",
     [
