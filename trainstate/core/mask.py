@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor import Descriptor
@@ -50,7 +50,7 @@ class EventMask:
 
     def __init__(self, salt: bytes) -> None:
         self.mask = Mask(salt)
-        self._of_names = cache(lambda more: Mask(salt, Names(more) if more else ALWAYS))
+        self._of_names = lru_cache(lambda more: Mask(salt, Names(more) if more else ALWAYS))
 
     def may_touch(self, event: e.Event, encoded: bytes) -> bool:
         """Whether there may be a secret in an event; quick, for the many that are numbers only."""

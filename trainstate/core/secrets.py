@@ -10,8 +10,8 @@ try passwords against it. A marker is never masked again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ _LAST = "token auth pat passkey"
 _TOKENIZERS = "bos eos pad unk sep cls mask special image audio video start end stop prompt decoder"
 # Without one of these (lower case) in it, no name above is in a text, and no form below.
 _HINTS = """
-    pass pwd secret token credential key auth cookie jwt bearer dsn connection webhook pat
+    pass pwd secret token credential key auth cookie jwt bearer dsn connection webhook _pat -pat
     akia asia abia acca aiza ya29. gocspx- ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xox xapp- sk- hf_
     sk_ rk_ npm_ pypi- dop_v1_ sq0 sg. eyj :// -----begin sig= signature=
 """
@@ -90,6 +90,10 @@ _NOTHING = frozenset({"None", "True", "False", "null", "true", "false"})
 _MARKER = re.compile(r"<secret(?:-[0-9a-f]{12})?>")
 # A secret that a cut goes through is looked for so far beyond the cut.
 _REACH = 8 * 1024
+# A marker may set free what stood behind a secret, so a text is looked through again.
+_ROUNDS = 3
+# Names that are remembered with their answer; a text may have any.
+_NAMES_KEPT = 4096
 
 
 class Names:
@@ -97,11 +101,10 @@ class Names:
 
     def __init__(self, more: Iterable[str] = ()) -> None:
         given = [one.strip() for one in more if one.strip(" !")]
-        self.more = tuple(given)
         self._never = [_words(one[1:]) for one in given if one.startswith("!")]
         self._also = [_words(one) for one in given if not one.startswith("!")]
         self.hints = (*_HINTS.split(), *(words[0] for words in self._also if words))
-        self.secret = cache(self._secret)
+        self.secret = lru_cache(_NAMES_KEPT)(self._secret)
 
     def _secret(self, name: str) -> bool:
         words = () if _MARKER.search(name) else _words(name)  # what is masked names nothing
@@ -221,11 +224,20 @@ class Mask:
 
     def text(self, text: str) -> str:
         """A text without its secrets."""
-        while found := spans(text, self.names):  # again: a marker may set free what stood behind it
-            for one in reversed(found):
-                marker = self.marker(text[one.start : one.end])
-                text = f"{text[: one.start]}{marker}{text[one.end :]}"
+        for _ in range(_ROUNDS):
+            found = spans(text, self.names)
+            if not found:
+                break
+            text = self._marked(text, found)
         return text
+
+    def _marked(self, text: str, found: Sequence[Span]) -> str:
+        made: list[str] = []
+        at = 0
+        for one in found:
+            made += text[at : one.start], self.marker(text[one.start : one.end])
+            at = one.end
+        return "".join((*made, text[at:]))
 
     def marker(self, secret: str) -> str:
         """What stands in the place of a secret."""
