@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor import Descriptor
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from trainstate.core.model import Run
 from trainstate.core.secrets import ALWAYS, Mask, Names
@@ -68,9 +67,7 @@ class EventMask:
         if event.reason:
             event.reason = mask.text(event.reason)
         if step is not None:
-            # No reader takes what is so deep, so the store refuses it.
-            with suppress(RecursionError, DecodeError):
-                step(event, mask)
+            step(event, mask)
 
 
 class Unmasked:

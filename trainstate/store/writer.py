@@ -249,8 +249,8 @@ class Store:
         if len(stored) != len(events):
             raise ConcurrencyError(run.run_seq, expected, run_id=run.run_id)
         for was, event in zip(stored, events, strict=True):
-            self.masking(event, run)
             _stamp(event, run.run_id, was.event.run_seq, incarnation, time_ns)
+            self._masked(event, run)
             if event.SerializeToString() != was.event.SerializeToString():
                 raise ConcurrencyError(run.run_seq, expected, run_id=run.run_id)
             time_ns = was.event.time_unix_nano
