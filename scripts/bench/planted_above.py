@@ -7,6 +7,7 @@ from planted_journal import Bug
 _CRASHES = "tests/proofs/test_crash_states.py::test_every_crash_state_recovers"
 _STORE = "tests/proofs/test_crash_store.py"
 _TWO = "tests/proofs/test_two_writers.py"
+_MASK = "tests/core/test_mask.py"
 _STORE_TESTS = "tests/store/test_store.py"
 
 SHARING = [
@@ -194,4 +195,56 @@ EVENTS = [
     ),
 ]
 
-OTHER_BUGS = [*SHARING, *EXPORTING, *EVENTS]
+SECRETS = [
+    Bug(
+        "the store masks nothing",
+        "trainstate/store/writer.py",
+        "if self.masking.may_touch(event, encoded):",
+        "if False:",
+        f"{_MASK}::test_no_byte_that_a_store_writes_has_a_secret",
+    ),
+    Bug(
+        "a text among metrics is taken for a number",
+        "trainstate/core/mask.py",
+        "return bool(event.reason or _TEXT_IN.search(encoded))",
+        "return bool(event.reason)",
+        f"{_MASK}::test_what_is_passed_over_has_no_secret",
+    ),
+    Bug(
+        "a repeated append is compared unmasked",
+        "trainstate/store/writer.py",
+        "            self._masked(event, run)\n            if event.Serialize",
+        "            if event.Serialize",
+        f"{_MASK}::test_a_repeated_append_is_recognised_after_reopening",
+    ),
+    Bug(
+        "a long message is cut through a secret",
+        "trainstate/controller/failure.py",
+        "begin, end = begin_of(text, characters // 2), end_of(text, characters // 2)",
+        "begin, end = text[: characters // 2], text[-characters // 2 :]",
+        "tests/controller/test_failure.py::test_a_cut_goes_through_no_secret",
+    ),
+    Bug(
+        "the digest of a traceback is of its secrets too",
+        "trainstate/core/tracebacks.py",
+        "normalised(Mask(None, Names(secret_names)).text(traceback))",
+        "normalised(traceback)",
+        "tests/core/test_tracebacks.py::test_a_secret_is_not_in_the_digest",
+    ),
+    Bug(
+        "an imported line is kept with its secrets",
+        "trainstate/integrations/ray_export/importer.py",
+        "self._record(masked(line, mask) if mask else line)",
+        "self._record(line)",
+        "tests/integrations/ray_export/test_importer.py::test_secrets_are_left_out",
+    ),
+    Bug(
+        "every process has a salt of its own",
+        "trainstate/state/salt.py",
+        "return _read(path) or _made(path)",
+        "return os.urandom(_BYTES)",
+        "tests/state/test_salt.py::test_a_salt_is_made_once",
+    ),
+]
+
+OTHER_BUGS = [*SHARING, *EXPORTING, *EVENTS, *SECRETS]
