@@ -9,6 +9,7 @@ from trainstate.controller.loop import Loop, Seen
 from trainstate.core import RunStatus, initial
 from trainstate.core import effects as f
 from trainstate.core import observations as o
+from trainstate.core.mask import Unmasked
 from trainstate.errors import Fenced
 from trainstate.testing.given import START_NS
 
@@ -23,7 +24,7 @@ class Story:
     def __init__(self, *observations: o.Observation) -> None:
         self.log: list[object] = []
         self.refusal: Exception | None = None
-        self.loop = Loop(initial("run"), self._append, self._start, lambda: START_NS)
+        self.loop = Loop(initial("run"), self._append, self._start, lambda: START_NS, Unmasked())
         for one in observations:
             self.step(Seen(one))
         self.log.clear()

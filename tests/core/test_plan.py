@@ -41,6 +41,7 @@ from trainstate.core import observations as o
 from trainstate.core.applying import stamp
 from trainstate.core.decide import decide
 from trainstate.core.freeze import copy, freeze
+from trainstate.core.mask import Unmasked
 from trainstate.core.plan import plan
 from trainstate.testing.given import START_NS
 from trainstate.v1 import event_pb2 as e
@@ -328,7 +329,7 @@ class Driven:
     """The real loop over a list of events, with effects that are only noted."""
 
     def __init__(self, run: Run) -> None:
-        self.loop = Loop(run, self._append, self._start, lambda: START_NS + 10**15)
+        self.loop = Loop(run, self._append, self._start, lambda: START_NS + 10**15, Unmasked())
         self.durable = copy(run)
         self.under_way: set[f.Effect] = set()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,11 @@ def fails(config: dict[str, Any]) -> None:
 
 
 def finishes(config: dict[str, Any]) -> dict[str, str]:
-    """Reports a secret, and returns one."""
+    """Reports a secret, alone and with a checkpoint, and returns one."""
     train.report({"loss": 1.0, "hf_token": f"{MARK}-metric"})
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = train.Checkpoint.from_directory(folder)
+        train.report({"loss": 0.5, "hf_token": f"{MARK}-checkpoint"}, checkpoint=checkpoint)
     return {"password": f"{MARK}-returned"}
 
 

@@ -60,6 +60,7 @@ def test_no_file_has_a_secret(folder: Path) -> None:
     """Journals and what is beside them, storage, the driver's output, the logs of all our processes."""
     assert (folder / "home/salt").stat().st_size == 32
     assert list((folder / "r/session_latest/logs").glob("worker-*.err"))
+    assert "<secret-" in (folder / "storage/finishes/checkpoint_manager_snapshot.json").read_text()
     assert [] == _found(folder)
 
 

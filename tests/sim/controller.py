@@ -15,6 +15,7 @@ from trainstate.controller.loop import Loop, Seen
 from trainstate.core import Run, RunStatus
 from trainstate.core import effects as f
 from trainstate.core import observations as o
+from trainstate.core.mask import Unmasked
 from trainstate.errors import ConcurrencyError, Fenced
 from trainstate.v1 import event_pb2 as e
 
@@ -82,7 +83,7 @@ class Controller:
 
     async def _run(self) -> None:
         run = await self.client.open("controller")
-        self.loop = Loop(run, self._append, self._start, self.now_ns)
+        self.loop = Loop(run, self._append, self._start, self.now_ns, Unmasked())
         self._queue.insert(0, Seen(o.Began(self._created)))
         while not self.loop.run.status.is_terminal:
             batch, self._queue = self._queue, []

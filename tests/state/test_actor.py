@@ -42,7 +42,7 @@ def batch(*events: e.Event) -> bytes:
 
 def begun(actor, run_id: str) -> tuple[int, int]:
     """Opens a run and creates it; its run_seq and incarnation."""
-    _, run_seq, incarnation = ray.get(actor.open_run.remote(run_id, "test", 1))
+    _, run_seq, incarnation, _ = ray.get(actor.open_run.remote(run_id, "test", 1))
     created = e.Event(time_unix_nano=1, run_created=e.RunCreated(name=f"name-{run_id}"))
     ray.get(actor.append.remote(run_id, incarnation, run_seq, batch(created)))
     return run_seq + 1, incarnation

@@ -29,7 +29,6 @@ from trainstate.core import Cause, Run, RunStatus
 from trainstate.core import observations as o
 from trainstate.core.deciding import said
 from trainstate.core.effects import Effect, Release, Stop
-from trainstate.core.secrets import HIDDEN
 from trainstate.core.tracebacks import traceback_of
 from trainstate.core.values import from_map, from_value
 from trainstate.errors import ConcurrencyError, Fenced, StateUnavailable
@@ -85,7 +84,8 @@ class Controller:
     async def _take_up(self) -> Outcome:
         run = await self._manager.open(time.time_ns())
         await self._manager.watch(controller_name(run.run_id))
-        self._loop = Loop(run, self._append, self._shell.start, time.time_ns)
+        masking = self._manager.masking
+        self._loop = Loop(run, self._append, self._shell.start, time.time_ns, masking)
         try:
             await self._follow(run)
             await self._last_words()
@@ -172,7 +172,7 @@ class Controller:
         return Outcome(
             status=run.status,
             cause=run.cause,
-            text=HIDDEN.text(_text(run, error) or run.status_reason),  # it will be printed
+            text=_text(run, error) or run.status_reason,
             worker_failures=self._failures(run),
             return_value=value if run.status is RunStatus.FINISHED else None,
             metrics=None if metrics is None else from_map(metrics),

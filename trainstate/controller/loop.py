@@ -20,6 +20,7 @@ from trainstate.core.applying import stamp
 from trainstate.core.decide import decide
 from trainstate.core.effects import Effect
 from trainstate.core.freeze import copy
+from trainstate.core.mask import Masking
 from trainstate.core.observations import Broke, Observation
 from trainstate.core.plan import plan
 from trainstate.core.policy import complete, surplus
@@ -41,7 +42,9 @@ class Loop:
 
     `append` makes events durable or raises (Fenced, StateUnavailable: this loop is then over); `start`
     begins an effect and returns what cancels it, and is told whether it was begun before; `now_ns` is
-    the wall clock. `run` is what is durable, at any time: effects read it while a step is on its way.
+    the wall clock; `masking` is the journal's, so that nothing that is made of `run` has a secret that
+    the journal has not. `run` is what is durable, at any time: effects read it while a step is on its
+    way.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Loop:
         append: Append,
         start: Callable[[Effect, bool], Cancel],
         now_ns: Callable[[], int],
+        masking: Masking,
     ) -> None:
         self.run = run
         self.reason = ""
@@ -57,6 +61,7 @@ class Loop:
         self._append = append
         self._start = start
         self._now_ns = now_ns
+        self._masking = masking
         self._under_way: dict[Effect, Cancel] = {}
 
     async def step(self, seen: Sequence[Seen]) -> list[e.Event]:
@@ -85,6 +90,8 @@ class Loop:
             decision = decide(self._ahead, broke, self._now_ns())
         for event in decision.events:
             stamp(self._ahead, event)
+            if self._masking.may_touch(event, event.SerializeToString()):
+                self._masking(event, self._ahead)
             evolve(self._ahead, event)
         if decision.events:
             self.reason = decision.reason

@@ -48,6 +48,7 @@ class EventMask:
     """
 
     def __init__(self, salt: bytes) -> None:
+        self.salt = salt
         self.mask = Mask(salt)
         self._of_names = lru_cache(lambda more: Mask(salt, Names(more) if more else ALWAYS))
 

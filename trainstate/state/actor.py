@@ -59,7 +59,8 @@ class TrainStateActor:
         assert node is not None
         self._path = journals / node.session_name
         owner = str(Owner.of(STATE_ACTOR, raylet.pid))
-        self._store = Store.open(self._path, owner=owner, masking=masking_of(raylet.environ))
+        self._masking = masking_of(raylet.environ)
+        self._store = Store.open(self._path, owner=owner, masking=self._masking)
         self._reaper = Reaper(self._store, self._run)
         self._watch_open_runs()
         self._tidying = self._loop.create_task(self._tidy(journals))
@@ -70,10 +71,15 @@ class TrainStateActor:
         check_version(version, mine)
         return mine
 
-    async def open_run(self, run_id: str, writer: str, time_ns: int) -> tuple[bytes, int, int]:
-        """`Store.open_run`: the frozen state, its run_seq, and the writer's incarnation."""
+    async def open_run(
+        self, run_id: str, writer: str, time_ns: int
+    ) -> tuple[bytes, int, int, bytes]:
+        """`Store.open_run`: the frozen state, its run_seq, the writer's incarnation.
+
+        And the salt of the home, so that the writer's fold has the markers that the journal has.
+        """
         opened = await self._run(self._store.open_run, run_id, writer, time_ns)
-        return freeze(opened.state), opened.run_seq, opened.incarnation
+        return freeze(opened.state), opened.run_seq, opened.incarnation, self._masking.salt
 
     async def append(
         self, run_id: str, incarnation: int, expected_run_seq: int, batch: bytes

@@ -17,6 +17,7 @@ from ray.exceptions import RayError, RayTaskError
 
 from trainstate.core import Run
 from trainstate.core.freeze import thaw
+from trainstate.core.mask import EventMask, Masking, Unmasked
 from trainstate.errors import Fenced, StateUnavailable, StorageError, TrainstateError
 from trainstate.state import client
 from trainstate.state.version import version
@@ -40,13 +41,16 @@ class TrainStateManager:
         self.timeout_s = timeout_s
         self.incarnation = 0
         self.run_seq = 0
+        # What the journal's owner masks secrets by; with it from `open` on.
+        self.masking: Masking = Unmasked()
         self._actor: Any = None
 
     async def open(self, time_ns: int) -> Run:
         """Takes the run up at `time_ns`, now: fences whoever had it. Returns its state."""
-        frozen, self.run_seq, self.incarnation = await self._ask(
+        frozen, self.run_seq, self.incarnation, salt = await self._ask(
             "open_run", self.run_id, self.writer, time_ns
         )
+        self.masking = EventMask(salt)
         return thaw(frozen)
 
     async def append(self, events: Sequence[e.Event]) -> tuple[int, int]:

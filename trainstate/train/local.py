@@ -95,7 +95,7 @@ class LocalRun:
         self._lock = threading.RLock()
         opened = store.open_run(job.run_id, "local", time.time_ns())
         self._incarnation = opened.incarnation
-        self._loop = Loop(opened.state, self._append, self._start, time.time_ns)
+        self._loop = Loop(opened.state, self._append, self._start, time.time_ns, store.masking)
 
     @property
     def run(self) -> Run:
