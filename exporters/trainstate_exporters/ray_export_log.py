@@ -79,7 +79,10 @@ class RayExportLog:
         version = whole_number("schema_version", schema_version)
         if version not in VERSIONS_SHIPPED:
             known = f"{VERSIONS_SHIPPED[0]} to {VERSIONS_SHIPPED[-1]}"
-            raise UsageError(f"schema_version {version} is none of Ray's, which are {known}")
+            raise UsageError(
+                f"schema_version {version} is none of Ray's, which are {known}",
+                hint="--option schema_version=4",
+            )
         return cls(
             Path(target).absolute(),
             version=version,

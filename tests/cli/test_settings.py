@@ -495,10 +495,9 @@ def test_rerun_names_the_secrets_that_it_lacks(started: Started):
     started.recorded({"train_loop_config": {"nested": {"password": "hunter22"}}}, argv=argv)
     document = started.cli("rerun", "run", "--print", "--json").document
     missing = document["missing"]
-    assert ["--api-key", "--token", "argument 5", "train_loop_config.nested.password"] == [
-        one["where"] for one in missing
-    ]
-    assert 4 == len({one["what"] for one in missing})
+    assert ["--api-key", "--token", "argument 5"] == [one["where"] for one in missing]
+    assert 3 == len({one["what"] for one in missing})
+    assert ["train_loop_config.nested.password"] == [one["where"] for one in document["masked"]]
     assert document["command"][3] == missing[0]["what"]
     lines = started.cli("rerun", "run", "--print").out.splitlines()
     for one in missing:
@@ -509,6 +508,23 @@ def test_rerun_names_the_secrets_that_it_lacks(started: Started):
     assert "hint: trainstate rerun run --print" in refused.err
     everything = "".join((*lines, refused.err, str(document)))
     assert not any(one in everything for one in (KEY, OTHER_KEY, "hunter22", "p" * 9))
+
+
+def test_rerun_has_the_variables_of_the_run(started: Started):
+    """Names that were secret stay secret, and limits that were not the default are as they were."""
+    limits = {"start_timeout_s": 5.0, "worker_timeout_s": 600.0, "upload_timeout_s": 1800.0}
+    started.recorded({"secret_keys": ["pin", "internal code"], "limits": limits})
+    told = {"TRAINSTATE_SECRET_KEYS": "pin,internal code", "TRAINSTATE_START_TIMEOUT_S": "5"}
+    assert told == started.cli("rerun", "run", "--print", "--json").document["variables"]
+    (command,) = [
+        line
+        for line in started.cli("rerun", "run", "--print").out.splitlines()
+        if line.startswith("TRAIN")
+    ]
+    assert (
+        "TRAINSTATE_SECRET_KEYS='pin,internal code' TRAINSTATE_START_TIMEOUT_S=5 python train.py"
+        in command
+    )
 
 
 def test_rerun_runs_it_again(started: Started):

@@ -192,6 +192,16 @@ def test_training_begins_when_all_is_set_up():
     led(placed()).observed(ready).then(events=[])
 
 
+def test_versions_of_rank_0_follow_those_of_the_controller():
+    """A0.3: the run is created with ray's; what rank 0 has replaces it, and is not said twice."""
+    first, more = s.Version(name="ray", version="2.60"), s.Version(name="torch", version="2.9")
+    start = began()
+    start.created.framework_versions.append(first)
+    story = led(start, placed(), gang())
+    run = story.observed(o.Ready(A1, (first, more))).then()
+    assert [first, more] == run.framework_versions
+
+
 def test_nobody_completes_before_training():
     """It would never be set up with the others."""
     led(placed(), gang()).observed(completed(0)).then(events=[], effects=[f.Watch(A1), f.SetUp(A1)])

@@ -15,7 +15,7 @@ from typing import Any
 import ray
 
 from trainstate import train
-from trainstate.train import DataParallelTrainer, UserCallback
+from trainstate.train import BackendConfig, DataParallelTrainer, UserCallback
 
 MARK = "PLANTED"
 KEY_LINES = "\n".join((f"{MARK}{number:02d}" * 6) for number in range(20))
@@ -44,6 +44,15 @@ CONFIG = {
     "api_keys": {"first": [f"{MARK}-list"]},
     "cut": "x " * 8180 + f"password={MARK}-at-the-cut " + "y " * 10_000,
 }
+
+
+class Torch(BackendConfig):
+    """A backend that says it is torch's, and has nothing to set up."""
+
+    @property
+    def framework(self) -> str:
+        """Whose versions are recorded."""
+        return "torch"
 
 
 class Failing(UserCallback):
@@ -76,6 +85,7 @@ def fit(function: Any, name: str, folder: Path, workers: int) -> None:
     """One training; what it raises is told as whoever catches it would."""
     trainer = DataParallelTrainer(
         function,
+        backend_config=Torch() if workers else None,
         train_loop_config=CONFIG,
         scaling_config=train.ScalingConfig(workers, resources_per_worker={"CPU": 1}),
         run_config=train.RunConfig(

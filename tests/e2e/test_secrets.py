@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,7 @@ def test_how_it_was_started_is_recorded(folder: Path) -> None:
         assert ["-m", "tests.e2e.secretive", str(folder)] == found["argv"][:3]
         assert str(ROOT) == found["working_directory"]
         assert {"ray", "trainstate"} <= one["framework_versions"].keys()
+    assert metadata.version("torch") == told[0]["framework_versions"]["torch"]  # from rank 0 (A0.3)
     (nodes,) = told[0]["provenance"]["node_types"]
     assert (1, {"CPU": 2.0}) == (nodes["count"], nodes["resources"])
     assert 32 == len(told[0]["provenance"]["runtime_env_hash"])

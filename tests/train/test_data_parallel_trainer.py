@@ -207,7 +207,7 @@ def test_fit_runs_the_job_and_concludes(run_config, monkeypatch):
 
     jobs = []
 
-    def run(job: Job) -> Outcome:
+    def run(job: Job, code) -> Outcome:
         jobs.append(job)
         value = cloudpickle.dumps(7)
         return Outcome(RunStatus.FINISHED, Cause.COMPLETED, return_value=value, metrics={"a": 1})

@@ -139,3 +139,12 @@ def test_a_command_line_has_a_bound(monkeypatch: pytest.MonkeyPatch):
     assert found.ByteSize() < 64 * 1024
     assert "(10000000 characters)" in found.argv[1]
     assert "more)" in found.argv[-1]
+
+
+def test_a_script_that_goes_elsewhere(repository: Path):
+    """Where it was started is told, and its commit, whatever directory it is in by then."""
+    (repository / "sub").mkdir()
+    (repository / "sub/moves.py").write_text(f"import os; os.chdir('/')\n{TELL}")
+    found = told(repository, "sub/moves.py")
+    assert ("sub/moves.py", str(repository)) == (found["entrypoint"], found["working_directory"])
+    assert "git_commit" in found

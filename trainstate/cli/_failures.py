@@ -5,8 +5,9 @@ from __future__ import annotations
 from trainstate.cli import _render
 from trainstate.cli._text import count, headline, word
 from trainstate.core import Attempt, Cause, Run
+from trainstate.core.deciding import said
 from trainstate.core.tracebacks import traceback_of
-from trainstate.core.views.failures import Failure, failures
+from trainstate.core.views.failures import Failure, failures, whole
 from trainstate.v1 import state_pb2 as s
 
 
@@ -23,7 +24,7 @@ def tell_error(title: str, run: Run, error: s.Error | None, cause: Cause, traceb
             ("ranks", ", ".join(map(str, error.ranks))),
             ("node", error.node_id),
             ("hint", error.hint),
-            ("traceback", "" if tracebacks else _last_line(traceback)),
+            ("traceback", "" if tracebacks else _how_to_see(traceback)),
         ]
     )
     if tracebacks:
@@ -35,25 +36,22 @@ def tell_failures(run: Run, attempt: Attempt, tracebacks: bool) -> None:
     found = failures(run, attempt)
     if sum(len(one.ranks) for one in found) < 2:
         return
-    rows = [(_ranks(one), _last(one.text)) for one in found]
+    rows = [(_ranks(one), headline(said(one.error))) for one in found]
     _render.table(("ranks", "what"), rows, f"failures of attempt {attempt.number}")
-    for one in found if tracebacks else ():
-        _render.heading(f"ranks {_ranks(one)}")
-        _block(one.text)
+    told = {whole(run, one) for one in (run.error, attempt.error) if one is not None}
+    for one in found:
+        if tracebacks and one.text not in told:
+            _render.heading(f"ranks {_ranks(one)}")
+            _block(one.text)
 
 
 def _ranks(failure: Failure) -> str:
     return ", ".join(map(str, failure.ranks))
 
 
-def _last(text: str) -> str:
-    return headline(text.rpartition("\n")[2])
-
-
-def _last_line(traceback: str) -> str:
-    """How a traceback ends, and how to see the rest."""
+def _how_to_see(traceback: str) -> str:
     lines = traceback.strip().splitlines()
-    return f"{lines[-1]} (all {count(len(lines), 'line')}: --traceback)" if lines else ""
+    return f"{count(len(lines), 'line')}: --traceback" if lines else ""
 
 
 def tell_whole(title: str, text: str) -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -83,10 +83,15 @@ def in_colour(text: str, status: IntEnum) -> Styled:
     return text, _COLOURS.get(status.name, "")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    title: str = "",
+    overflow: Literal["ellipsis", "fold"] = "ellipsis",
+) -> None:
     """Prints rows under their heads. A head that begins with `>` is of numbers, set to the right.
 
-    Columns in which no row has anything are left out.
+    Columns in which no row has anything are left out. `overflow` is of what is wider than a terminal.
     """
     from rich.table import Table
 
@@ -95,7 +100,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = ""
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for at in kept:
         head = columns[at]
-        made.add_column(head.lstrip(">"), justify="right" if head.startswith(">") else "left")
+        side: Literal["right", "left"] = "right" if head.startswith(">") else "left"
+        made.add_column(head.lstrip(">"), justify=side, overflow=overflow)
     for row in cells:
         made.add_row(*(row[at] for at in kept))
     if title:

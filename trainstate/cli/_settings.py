@@ -138,6 +138,13 @@ def _escaped(character: str) -> str:
     return "".join(f"\\{byte:03o}" for byte in character.encode())
 
 
+def how_clean(dirty: bool | None) -> str:
+    """What is known of the tracked files beside a commit."""
+    if dirty is None:
+        return ""
+    return " (dirty: tracked files differed from it)" if dirty else " (clean)"
+
+
 def node_type(one: Mapping[str, Any]) -> str:
     """Nodes that are alike: `4 x CPU=8 GPU=4, A100, zone=a`."""
     labels = {label["key"]: label["value"] for label in one["labels"]}
@@ -168,16 +175,16 @@ def tell_settings(run: Run) -> None:
     else:
         _render.facts([("run", run.run_id), ("name", run.name)])
         rows = [(name, shown(value)) for name, value in flat(settings)]
-        _render.table(("argument", "value"), rows, "settings")
+        _render.table(("argument", "value"), rows, "settings", "fold")
     if versions:
-        _render.table(("framework", "version"), list(versions.items()), "versions")
+        _render.table(("framework", "version"), list(versions.items()), "versions", "fold")
     if provenance:
-        _render.table(("what", "value"), provenance, "provenance")
+        _render.table(("what", "value"), provenance, "provenance", "fold")
 
 
 def _provenance(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "git_commit" in found:
-        dirty = " (dirty: tracked files differed from it)" if found.get("git_dirty") else ""
+        dirty = how_clean(found.get("git_dirty"))
         yield "git commit", f"{found['git_commit']}{dirty}"
     if "argv" in found:
         yield "argv", command_line(found["argv"])

@@ -9,7 +9,7 @@ from trainstate.cli import _render
 from trainstate.cli._failures import tell_error, tell_failures, tell_whole
 from trainstate.cli._live import down
 from trainstate.cli._plain import plain_metrics
-from trainstate.cli._settings import command_line, node_type
+from trainstate.cli._settings import command_line, how_clean, node_type
 from trainstate.cli._text import (
     between,
     count,
@@ -123,7 +123,7 @@ def _return_value(run: Run) -> str:
 def _provenance(found: s.Provenance | None) -> Iterator[Row]:
     if found is None:
         return
-    dirty = " (dirty: tracked files differed from it)" if found.git_dirty else ""
+    dirty = how_clean(found.git_dirty if found.HasField("git_dirty") else None)
     yield "command", command_line(["python", *found.argv]) if found.argv else ""
     yield "in", found.working_directory
     yield "git commit", f"{found.git_commit}{dirty}" if found.git_commit else ""

@@ -23,6 +23,10 @@ _HINTS: Mapping[type, str] = {dict: "{{…}}", list: "[…]"}
 _SIZES = ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)
 
 
+# Of one line in a table.
+_LINE_MAX = 300
+
+
 def duration(ns: int) -> str:
     """`850 ms`, `12.3 s`, `4m 05s`, `2h 03m`, `3d 04h`."""
     for least_s, write in _DURATIONS:
@@ -86,9 +90,15 @@ def clean(text: str) -> str:
 
 
 def headline(text: str) -> str:
-    """A text on one line: of several, such as a traceback, the first and the last."""
+    """A text on one line that can be read: of several, such as a traceback, the first and the last."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return clean(" … ".join(lines if len(lines) < 2 else (lines[0], lines[-1])))
+    ends = lines if len(lines) < 2 else (lines[0], lines[-1])
+    return clean(" … ".join(map(_shortened, ends)))
+
+
+def _shortened(text: str) -> str:
+    over = len(text) - _LINE_MAX
+    return text if over <= 0 else f"{text[:_LINE_MAX]}... ({over} more characters)"
 
 
 def fields(values: Mapping[str, Any]) -> str:

@@ -164,7 +164,7 @@ def _show(sides: tuple[Side, Side], found: Mapping[str, list[Row]], every: bool)
     for section, rows in found.items():
         wanted = [_cells(section, row, every) for row in rows if every or not row.equal]
         if wanted:
-            _render.table(("field", "first", "second", ""), wanted, section)
+            _render.table(("field", "first", "second", ""), wanted, section, "fold")
     _render.line("\n" + _summary([row.equal for rows in found.values() for row in rows], every))
 
 

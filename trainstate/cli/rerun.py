@@ -34,6 +34,8 @@ from trainstate.cli._where import open_root
 from trainstate.core import Run
 from trainstate.errors import RefusedError, UsageError
 from trainstate.train.provenance import git
+from trainstate.train.settings import LIMITS, SECRET_KEYS_VARIABLE
+from trainstate.v1 import state_pb2 as s
 
 # How core/redact.py ends what it has cut.
 _CUT = re.compile(r"\.\.\. \(\d+ (?:characters|more)\)$")
@@ -142,6 +144,7 @@ def rerun(prefix: str, only_print: bool, journal: Path | None, as_json: bool) ->
 def _plain(run: Run) -> dict[str, Any]:
     start, found, settings = start_of(run), provenance_of(run), settings_of(run)
     environment = {name: found[name] for name in _ENVIRONMENT if name in found}
+    masked = [Missing(marker, name)._asdict() for name, marker in secrets_in(settings)]
     return {
         "run_id": run.run_id,
         "name": run.name,
@@ -150,14 +153,11 @@ def _plain(run: Run) -> dict[str, Any]:
         "git_commit": start.git_commit,
         "git_dirty": found.get("git_dirty"),
         "environment": {**environment, "framework_versions": versions_of(run)},
+        "variables": variables_of(run),
         "settings": exact(settings),
-        "missing": [one._asdict() for one in _missing(start, settings)],
+        "masked": masked,
+        "missing": [one._asdict() for one in start.missing],
     }
-
-
-def _missing(start: Start, settings: dict[str, Any]) -> list[Missing]:
-    in_settings = (Missing(marker, name) for name, marker in secrets_in(settings))
-    return [*start.missing, *in_settings]
 
 
 def _snippet(run: Run) -> Iterator[str]:
@@ -167,11 +167,35 @@ def _snippet(run: Run) -> Iterator[str]:
         yield f"cd {quoted(start.working_directory)}"
     if start.git_commit:
         yield from _checkout(start)
-    yield from (_comment(f"replace {one.what} in {one.where}") for one in _missing(start, settings))
-    yield command_line(start.command) if start.command else _comment(_why_unknown(run, start))
+    yield from (_comment(f"replace {one.what} in {one.where}") for one in start.missing)
+    yield from map(_comment, _goes_on(run))
+    yield _command(run, start) if start.command else _comment(_why_unknown(run, start))
     if settings:
         yield _comment("what it was asked for:")
     yield from (_comment(f"  {name} = {shown(value)}") for name, value in flat(settings))
+
+
+def _command(run: Run, start: Start) -> str:
+    variables = (f"{name}={quoted(value)} " for name, value in variables_of(run).items())
+    return "".join((*variables, command_line(start.command)))
+
+
+def variables_of(run: Run) -> dict[str, str]:
+    """What the environment had to say of the run, as far as it is not the default."""
+    settings = run.settings or s.RunSettings()
+    found = {SECRET_KEYS_VARIABLE: ",".join(settings.secret_keys)}
+    for name, (field, default_s) in LIMITS.items():
+        seconds = getattr(settings.limits, field)
+        found[name] = "" if seconds in (0, default_s) else f"{seconds:g}"
+    return {name: value for name, value in found.items() if value}
+
+
+def _goes_on(run: Run) -> Iterator[str]:
+    if run.checkpoints_committed:
+        yield (
+            "it has committed checkpoints: a run of the same name and storage path goes on from the"
+            " newest of them"
+        )
 
 
 def _checkout(start: Start) -> Iterator[str]:
@@ -201,8 +225,9 @@ def _why_unknown(run: Run, start: Start) -> str:
 def _run_again(run: Run) -> None:
     start = start_of(run)
     _check(run, start)
-    for text in _differences(start):
+    for text in (*_differences(start), *_goes_on(run)):
         _render.line(("warning: ", "yellow"), clean(text), err=True)
+    os.environ.update(variables_of(run))
     os.chdir(start.working_directory)
     # The command takes our place, so nothing may be left in a buffer.
     sys.stdout.flush()

@@ -94,7 +94,7 @@ def on_cleared(run: Run, cleared: o.Cleared, now_ns: int) -> Iterator[e.Event]:
     for worker in attempt.workers.values():
         if not worker.status.is_terminal:
             died = e.WorkerDied(rank=worker.rank, cause=0 if worker.cause else int(cause))  # type: ignore[arg-type]
-            why = run.status_reason if worker.error is not None else others
+            why = others if worker.error is None else first_line(worker.error)
             yield bare(died, why, attempt.attempt_id)
     yield bare(_attempt_ended(run, attempt, cause), run.status_reason, attempt.attempt_id)
 

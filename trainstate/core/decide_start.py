@@ -297,6 +297,7 @@ def on_ready(run: Run, ready: o.Ready, now_ns: int) -> Iterator[e.Event]:
         yield decide_group.replaced(attempt, ready.group)
     elif attempt.status is AttemptStatus.PENDING and run.status is RunStatus.SCHEDULING:
         yield bare(e.AttemptStarted(), f"{up} workers are set up", attempt.attempt_id)
-        if ready.versions and not run.framework_versions:
+        first = attempt.number == 1 or list(ready.versions) != run.framework_versions
+        if ready.versions and first:
             yield bare(e.FrameworkVersionsRecorded(versions=ready.versions))
         yield bare(e.RunRunning(), f"attempt {attempt.number} trains on {up} workers")

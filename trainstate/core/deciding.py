@@ -11,6 +11,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from trainstate.core.model import Attempt, Run, RunStatus, Worker
+from trainstate.core.secrets import begin_of
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
 
@@ -22,6 +23,9 @@ TRAINING = (RunStatus.RUNNING, RunStatus.PREEMPTING)
 STOPPING = (RunStatus.RESTARTING, RunStatus.RESIZING, RunStatus.SHUTTING_DOWN)
 # In these another attempt follows.
 ANEW = (RunStatus.RESTARTING, RunStatus.RESIZING)
+
+# Of an error's text in a reason, which is a sentence; the error has all of it.
+_LINE_MAX = 300
 
 KIND_OF: Mapping[str, str] = {
     field.message_type.full_name: field.name
@@ -43,8 +47,9 @@ def said(error: s.Error) -> str:
 
 
 def first_line(error: s.Error) -> str:
-    """What an error says, in a line."""
-    return said(error).strip().split("\n", 1)[0]
+    """What an error says, in a line that is not too long to be read."""
+    line = said(error).strip().split("\n", 1)[0]
+    return line if len(line) <= _LINE_MAX else f"{begin_of(line, _LINE_MAX)}..."
 
 
 def open_attempt(run: Run) -> Attempt | None:

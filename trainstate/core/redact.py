@@ -82,7 +82,11 @@ class _Room:
 def _plain(value: Any, room: _Room, depth: int) -> Any:
     try:
         return _of_type(value, room, depth)
-    except Exception:  # the one boundary: an object of a user's may raise anything from any method
+    except KeyboardInterrupt:
+        raise
+    except (
+        BaseException
+    ):  # the one boundary: an object of a user's may raise anything, SystemExit too
         return _class_name(value)
 
 

@@ -15,20 +15,32 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-# Words that make a name secret wherever they stand in it.
+# Words that make a name secret wherever they stand in it, and how words end that do.
 _ANYWHERE = """
-    password passwords passwd passphrase passcode pwd secret secrets credential credentials apikey
-    accesskey secretkey privatekey accountkey authorization cookie cookies jwt bearer dsn webhook
-    api_key access_key private_key account_key signing_key encryption_key shared_key ssh_key
-    session_key service_key master_key storage_key license_key connection_string auth_key
+    pwd cred creds authorization cookie cookies jwt bearer dsn webhook passcode connection_string
+    api_key access_key private_key account_key secret_key signing_key encryption_key shared_key ssh_key
+    session_key service_key master_key storage_key license_key auth_key openai_key anthropic_key hf_key
+    wandb_key kaggle_key comet_key neptune_key aws_key gcp_key azure_key google_key github_key
+    api_tokens auth_tokens access_tokens refresh_tokens db_pass smtp_pass mail_pass ftp_pass redis_pass
+    mysql_pass postgres_pass pg_pass sql_pass user_pass admin_pass root_pass login_pass http_pass
 """
-# And at its end: `token`, but not `token_count`.
-_LAST = "token auth pat passkey"
+_ENDINGS = (
+    *("password", "passwords", "passwd", "passphrase", "passphrases"),
+    *("secret", "secrets", "credential", "credentials"),
+)
+# And at its end: `token` and `mytoken`, but not `token_count`.
+_LAST = "auth pat passkey"
 # A tokenizer's, which nobody hides.
 _TOKENIZERS = "bos eos pad unk sep cls mask special image audio video start end stop prompt decoder"
+# Words that people write as one.
+_JOINED = {
+    f"{first}{last}": (first, last)
+    for last, firsts in {"key": "api access private account secret auth", "pass": "db user"}.items()
+    for first in firsts.split()
+}
 # Without one of these (lower case) in it, no name above is in a text, and no form below.
 _HINTS = """
-    pass pwd secret token credential key auth cookie jwt bearer dsn connection webhook _pat -pat
+    pass pwd cred secret token key auth cookie jwt bearer dsn connection webhook _pat -pat
     akia asia abia acca aiza ya29. gocspx- ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xox xapp- sk- hf_
     sk_ rk_ npm_ pypi- dop_v1_ sq0 sg. eyj :// -----begin sig= signature=
 """
@@ -112,13 +124,17 @@ class Names:
             return False
         if any(_within(one, words) for one in (*_SECRET, *self._also)):
             return True
-        return words[-1:] in _ENDS and words[-2:-1] not in _HARMLESS
+        if words[-1:] in _ENDS or any(word.endswith(_ENDINGS) for word in words):
+            return True
+        last = "".join(words[-2:])
+        return last.endswith("token") and last.removesuffix("token") not in _HARMLESS
 
 
 def _words(name: str) -> tuple[str, ...]:
     """The words of a name in lower case, without digits: `dbPassword2` is of ("db", "password")."""
     words = (word.lower() for word in _WORD.findall(name[:256]))
-    return tuple("key" if word == "keys" else word for word in words)
+    plain = ("key" if word == "keys" else word for word in words)
+    return tuple(part for word in plain for part in _JOINED.get(word, (word,)))
 
 
 def _within(some: tuple[str, ...], words: tuple[str, ...]) -> bool:
@@ -128,7 +144,7 @@ def _within(some: tuple[str, ...], words: tuple[str, ...]) -> bool:
 
 _SECRET = tuple(_words(one) for one in _ANYWHERE.split())
 _ENDS = {_words(one) for one in _LAST.split()}
-_HARMLESS = {_words(one) for one in _TOKENIZERS.split()}
+_HARMLESS = frozenset(_TOKENIZERS.split())
 ALWAYS = Names()
 
 

@@ -10,6 +10,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,11 +45,12 @@ def code(timeout_s: float) -> s.Provenance:
     Nothing where there is no git, no repository, or no answer within `timeout_s`.
     """
     found = s.Provenance()
-    where = _directory()
+    where, until_s = _directory(), time.monotonic() + timeout_s
     commit = git(where, timeout_s, "rev-parse", "--verify", "HEAD")
     if commit is not None:
         found.git_commit = commit
-        state = git(where, timeout_s, "status", "--porcelain", "--untracked-files=no")
+        left_s = until_s - time.monotonic()
+        state = git(where, left_s, "status", "--porcelain", "--untracked-files=no")
         if state is not None:
             found.git_dirty = bool(state)
     return found
@@ -64,14 +66,23 @@ def _entrypoint() -> str:
 
 
 def _working_directory() -> str:
+    """Where the process was started: a script may have gone elsewhere since."""
+    script, asked = _script(), sys.argv[0] if sys.argv else ""
+    if script and asked and not os.path.isabs(asked) and script.endswith(f"/{asked}"):
+        return script.removesuffix(f"/{asked}") or "/"
     try:
         return os.getcwd()
     except OSError:  # it was removed
         return ""
 
 
+def _script() -> str:
+    """The path of the script, which Python makes absolute when it starts."""
+    return str(getattr(sys.modules.get("__main__"), "__file__", None) or "")
+
+
 def _directory() -> Path:
-    script = Path(sys.argv[0] if sys.argv else "")
+    script = Path(_script())
     return script.parent if script.is_file() else Path()
 
 

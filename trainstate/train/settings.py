@@ -69,7 +69,7 @@ def settings_of(
         "datasets": sorted(datasets),
         "data_config": _data(data_config, bool(datasets)),
         "run_config": _run(run_config, failure, caps),
-        "secret_keys": environ.get(SECRET_KEYS_VARIABLE, "").replace(",", " ").split(),
+        "secret_keys": _names(environ.get(SECRET_KEYS_VARIABLE, "")),
     }
     settings: s.RunSettings = settings_from(model)
     settings.limits.CopyFrom(limits_of(failure, environ))
@@ -127,6 +127,17 @@ def _whole(variable: str, text: str | None, default: int, most: int) -> int:
             hint=f"unset {variable} to have {default}",
         )
     return int(text)
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if not any(map(str.isalpha, name)):
+            raise UsageError(
+                f"{SECRET_KEYS_VARIABLE}={text!r} has {name!r}, which is no name",
+                hint=f'{SECRET_KEYS_VARIABLE}="pin,internal code,!dsn"',
+            )
+    return names
 
 
 def _dict(values: Mapping[Any, Any], caps: _Caps) -> dict[str, Any]:

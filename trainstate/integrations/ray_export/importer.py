@@ -198,7 +198,10 @@ class Importer:
 
 def _refuse_unfit(taken: _Taken, line: Line, known: int | None) -> None:
     if known is not None:
-        raise LineRefused(f"event id {line.event_id} is known, with another content")
+        raise LineRefused(
+            f"event id {line.event_id} is known, with another content: another line, or the same one"
+            " imported with --keep-secrets and without, or at another home; take another --journal"
+        )
     if taken.run.run_seq and not taken.run.imported:
         raise LineRefused(f"run {line.run_id} was recorded by trainstate itself in this journal")
     if line.timestamp_s < taken.newest_s:
