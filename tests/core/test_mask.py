@@ -38,6 +38,7 @@ TEXTS = {
     "Provenance.entrypoint",
     "Provenance.working_directory",
     "Provenance.argv",
+    "Provenance.image",
     "RunConfig.storage_path",
     "RunConfig.storage_filesystem",
     "SyncStarted.source",
@@ -69,6 +70,8 @@ def values(key: str, password: Any, number: Any) -> dict[str, Any]:
 
 
 MASKED = values(MASK.marker(KEY), MASK.marker(PASSWORD), MASK.marker(str(NUMBER)))
+# Numbers among metrics are measurements.
+MEASURED = values(MASK.marker(KEY), MASK.marker(PASSWORD), NUMBER)
 
 
 def fill(message: Any, masked: bool) -> Any:
@@ -88,7 +91,9 @@ def fill(message: Any, masked: bool) -> Any:
 def _fill(message: Any, field: FieldDescriptor, masked: bool) -> None:
     is_text = f"{message.DESCRIPTOR.name}.{field.name}" in TEXTS
     repeated = isinstance(field.default_value, list)
-    if field.message_type is not None:
+    if field.name == "metrics" and masked:
+        message.metrics.CopyFrom(to_map(MEASURED))
+    elif field.message_type is not None:
         part = getattr(message, field.name)
         fill(part.add() if repeated else part, masked)
         if not repeated:

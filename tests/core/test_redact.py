@@ -135,7 +135,7 @@ def test_the_rest_of_a_cut_value_is_kept():
     assert made["table"].endswith("... (1000000 characters)")
     assert 1 == made["after"]
     crowd = from_map(sanitised_map({str(number): "x" * 10**6 for number in range(10)}))
-    assert "(6 more)" == crowd["..."]
+    assert "(7 more)" == crowd["..."]
 
 
 def test_a_mapping_that_cannot_be_read_is_still_a_map():
@@ -342,3 +342,25 @@ def test_3_14_a_text_has_a_bound_and_says_its_size(size):
 def test_3_14_the_bound_is_the_callers(value, size_max):
     """Whatever it is, what is recorded is about as large as asked for."""
     assert sanitised([value, "x" * 5000], size_max).ByteSize() <= 3 * size_max + 500
+
+
+class Hostile:
+    """Lies about its class, and ends the process when it is asked for its text."""
+
+    __class__ = property(lambda self: int)  # type: ignore[assignment]
+
+    def __repr__(self):
+        raise SystemExit(3)
+
+
+def test_an_object_that_ends_the_process_does_not():
+    """Nor does one that lies."""
+    assert {"a": "Hostile", "b": 1} == plain({"a": Hostile(), "b": 1})
+
+
+def test_keys_that_are_one_text_are_bounded():
+    """A thousand objects as keys, or NaNs: each is told apart, none costs more than the last."""
+    for keys in ([object() for _ in range(5000)], [float("nan") for _ in range(5000)]):
+        made = sanitised(dict.fromkeys(keys, 1))
+        assert made.ByteSize() <= SIZE_MAX * 1.1
+        assert len(set(plain(dict.fromkeys(keys, 1)))) > 500

@@ -396,3 +396,49 @@ def test_texts_made_to_be_slow(part):
     masked = MASK.text(text)
     assert AWS not in masked
     assert masked == MASK.text(masked)
+
+
+def quoted_lines() -> str:
+    return "\n".join(["HUNTER" * 10] * 700)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "-----BEGIN RSA PRIVATE" + f" KEY-----\n{quoted_lines()}\n-----END RSA PRIVATE KEY-----",
+        "secret=" + "HUNTER" * 9000,
+        f'secret="{quoted_lines()}"',
+    ],
+    ids=["key", "plain", "quoted"],
+)
+@pytest.mark.parametrize("before", [0, 2000, 15_000])
+def test_no_part_of_a_long_secret_is_left(secret, before):
+    """Longer than what is kept of the text, wherever that is cut."""
+    text = "x " * before + secret + " y" * before
+    for length in (4000, 16_000):
+        for kept in (begin_of(text, length), end_of(text, length)):
+            assert "HUNTER" not in HIDDEN.text(kept)
+
+
+def test_no_cut_goes_through_a_secret_of_a_run():
+    """By a name that is secret there only."""
+    names = Names(["pin"])
+    text = "x " * 100 + "pin='4711471147114711'" + " y" * 100
+    for length in range(190, 240):
+        for kept in (begin_of(text, length, names), end_of(text, length, names)):
+            assert "4711471147114711" in kept or "4711" not in kept
+
+
+def test_a_text_does_not_grow_without_bound():
+    """One of many small secrets is masked as a whole, so that there is room for it as before."""
+    text = "pwd=a;" * 2700
+    assert MASK.marker(text) == MASK.text(text)
+    assert "pwd=" in MASK.text("pwd=a; pwd=b")
+
+
+def test_numbers_of_metrics_are_spared():
+    """A measurement is no secret, whatever it is named; a text among them is."""
+    metrics = {"loss_per_token": [0.1, 0.2], "token": {"acc": 0.9, "text": "x1", "on": True}}
+    masked = MASK.sparing_numbers().plain(metrics)
+    assert [0.1, 0.2] == masked["loss_per_token"]
+    assert {"acc": 0.9, "text": MASK.marker("x1"), "on": True} == masked["token"]

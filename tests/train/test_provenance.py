@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import os
 import subprocess
@@ -148,3 +149,30 @@ def test_a_script_that_goes_elsewhere(repository: Path):
     found = told(repository, "sub/moves.py")
     assert ("sub/moves.py", str(repository)) == (found["entrypoint"], found["working_directory"])
     assert "git_commit" in found
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+def test_a_seed_may_be_any_int():
+    """Also one of a class of its own, which no range is searched for."""
+    assert 3 == provenance.command({"seed": Level.HIGH}).seed
+
+
+@pytest.mark.parametrize(
+    "argv", [["\udcff.py"], [Path("x.py")], ["x" * 10_000], [], ["\0"]], ids=ascii
+)
+def test_an_odd_command_line(monkeypatch: pytest.MonkeyPatch, argv: list):
+    """A script may have made of it what it likes."""
+    monkeypatch.setattr(sys, "argv", argv)
+    provenance.command({"seed": 1}).SerializeToString()
+    provenance.code(1.0)
+
+
+def test_a_directory_that_is_no_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It is told with its bytes escaped."""
+    odd = os.fsencode(tmp_path) + b"/a\xff"
+    os.mkdir(odd)
+    monkeypatch.chdir(os.fsdecode(odd))
+    assert provenance.command(None).working_directory.endswith("a\\udcff")

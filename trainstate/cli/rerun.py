@@ -39,6 +39,8 @@ from trainstate.v1 import state_pb2 as s
 
 # How core/redact.py ends what it has cut.
 _CUT = re.compile(r"\.\.\. \(\d+ (?:characters|more)\)$")
+# What git takes for nothing but a commit.
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
 # Entrypoints that were typed or piped into Python: nothing is there to be run again.
 _TYPED = frozenset({"", "-"})
 _ENVIRONMENT = (
@@ -165,7 +167,7 @@ def _snippet(run: Run) -> Iterator[str]:
     yield _comment(f"run {run.run_id} {run.name}: {run.status.name}")
     if start.working_directory:
         yield f"cd {quoted(start.working_directory)}"
-    if start.git_commit:
+    if _COMMIT.fullmatch(start.git_commit):
         yield from _checkout(start)
     yield from (_comment(f"replace {one.what} in {one.where}") for one in start.missing)
     yield from map(_comment, _goes_on(run))

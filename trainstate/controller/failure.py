@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from trainstate.core import Cause
-from trainstate.core.secrets import begin_of, end_of
+from trainstate.core.secrets import ALWAYS, Names, begin_of, end_of
 from trainstate.errors import StorageError
 from trainstate.v1 import state_pb2 as s
 
@@ -47,23 +47,26 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _FRAMES = 128
 
 
-def describe(error: BaseException, rank: int | None = None, node_id: str = "") -> s.Error:
+def describe(
+    error: BaseException, rank: int | None = None, node_id: str = "", names: Names = ALWAYS
+) -> s.Error:
     """The Error of an exception, of a rank and on a node if it is one's.
 
-    What Ray wraps around the exception of another process is left out.
+    What Ray wraps around the exception of another process is left out. No cut of a text goes through
+    what is secret by `names`.
     """
     cause = _asked(lambda: getattr(error, "cause", None), None)
     if isinstance(cause, BaseException):
-        return describe(cause, rank, node_id)
+        return describe(cause, rank, node_id, names)
     kind = type(error)
     hint = _HINTS.get(kind.__name__, _RAISED)
     own = _asked(lambda: str(getattr(error, "hint", None) or hint), hint)
     plain = kind.__module__ in ("builtins", "__main__")
     return s.Error(
         type=kind.__qualname__ if plain else f"{kind.__module__}.{kind.__qualname__}",
-        message=_kept(_text(error), _MESSAGE_CHARACTERS),
-        traceback=_kept(_story(error), _TRACEBACK_CHARACTERS),
-        hint=_kept(own, _MESSAGE_CHARACTERS),
+        message=_kept(_text(error), _MESSAGE_CHARACTERS, names),
+        traceback=_kept(_story(error), _TRACEBACK_CHARACTERS, names),
+        hint=_kept(own, _MESSAGE_CHARACTERS, names),
         ranks=[] if rank is None else [rank],
         node_id=node_id,
     )
@@ -136,17 +139,18 @@ def _within_bounds(story: traceback.TracebackException) -> str:
     return "".join(story.format())
 
 
-def _kept(text: str, characters: int) -> str:
+def _kept(text: str, characters: int, names: Names = ALWAYS) -> str:
     """A text that has UTF-8, and a bound; of a longer one the beginning and the end are kept.
 
     What the cut would leave a part of, and that looks secret, goes with the middle.
     """
+    if not text.isascii():
+        text = text.encode("utf-8", "backslashreplace").decode()
+        # Of other alphabets as many bytes are kept.
+        characters = characters * min(len(text), characters) // len(text[:characters].encode())
+    text = _COLOURS.sub("", text)
     if len(text) <= characters:
-        return _clean(text)
-    begin, end = begin_of(text, characters // 2), end_of(text, characters // 2)
+        return text
+    begin, end = begin_of(text, characters // 2, names), end_of(text, characters // 2, names)
     left_out = len(text) - len(begin) - len(end)
-    return f"{_clean(begin)}\n... ({left_out} characters) ...\n{_clean(end)}"
-
-
-def _clean(text: str) -> str:
-    return _COLOURS.sub("", text).encode("utf-8", "backslashreplace").decode()
+    return f"{begin}\n... ({left_out} characters) ...\n{end}"

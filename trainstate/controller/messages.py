@@ -27,7 +27,7 @@ class Assignment:
 
     `rank_zero` is the name of its gang's first actor; `extra`, what callbacks add; `directory_prefix`,
     how the directories of its checkpoints begin; `report_buffer`, how many reports may be
-    unacknowledged.
+    unacknowledged; `secret_keys`, names whose values are secret in this run.
     """
 
     info: SessionInfo
@@ -38,6 +38,7 @@ class Assignment:
     extra: Mapping[str, Any]
     directory_prefix: str
     report_buffer: int
+    secret_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

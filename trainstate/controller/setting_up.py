@@ -77,6 +77,7 @@ async def _assign(
     extra: Mapping[str, Sequence[Any]],
 ) -> None:
     shards = await data_host.shards(job, run, attempt)
+    secret_keys = tuple(run.settings.secret_keys) if run.settings is not None else ()
     calls = [
         handle.assign.remote(
             Assignment(
@@ -88,6 +89,7 @@ async def _assign(
                 extra={name: values[position] for name, values in extra.items()},
                 directory_prefix=_directory_prefix(run, attempt, worker),
                 report_buffer=_REPORT_BUFFER,
+                secret_keys=secret_keys,
             )
         )
         for position, (worker, handle) in enumerate(zip(workers, handles, strict=True))

@@ -30,7 +30,7 @@ from trainstate.controller.messages import Ack, Answer, Assignment
 from trainstate.controller.worker_session import WorkerSession
 from trainstate.core.observations import WorkerFacts
 from trainstate.core.redact import sanitised
-from trainstate.core.secrets import HIDDEN
+from trainstate.core.secrets import Mask, Names
 from trainstate.errors import Fenced
 from trainstate.state.names import NAMESPACE
 from trainstate.v1 import state_pb2 as s
@@ -52,9 +52,9 @@ def _called(call: bytes) -> Any:
     return function(*args, **kwargs)
 
 
-def _print(error: s.Error) -> None:
+def _print(error: s.Error, names: Names) -> None:
     try:
-        sys.stderr.write(HIDDEN.text(error.traceback))
+        sys.stderr.write(Mask(None, names).text(error.traceback))
     except (OSError, ValueError):  # the stream is full, or closed; the journal has the story
         return
 
@@ -217,8 +217,10 @@ class Worker:
 
     def _fail(self, error: BaseException) -> None:
         node_id = ray.get_runtime_context().get_node_id()
-        described = describe(error, self._rank, node_id)
-        _print(described)
+        assert self._assignment is not None
+        names = Names(self._assignment.secret_keys)
+        described = describe(error, self._rank, node_id, names)
+        _print(described, names)
         self._end(
             Answer(
                 ended="failed",

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 
 from trainstate.core.model import Run
 from trainstate.core.secrets import ALWAYS, Mask, Names
-from trainstate.core.values import from_map, from_value, to_map, to_value
+from trainstate.core.values import from_value, to_value
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
 
@@ -25,7 +25,7 @@ from trainstate.v1 import state_pb2 as s
 _TEXTS: Mapping[str, tuple[str, ...]] = {
     "Error": ("message", "traceback", "hint"),
     "Traceback": ("text",),
-    "Provenance": ("entrypoint", "working_directory", "argv"),
+    "Provenance": ("entrypoint", "working_directory", "argv", "image"),
     "RunConfig": ("storage_path", "storage_filesystem"),
     "SyncStarted": ("source", "target"),
     "SyncSkipped": ("source", "target"),
@@ -35,9 +35,6 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
 _TEXT_IN = re.compile(rb"\x12[\x80-\xff]{0,4}[\x00-\x7f][*2:BJ]")
 # Payloads that hold nothing else that could be a secret: metrics, names, positions.
 _MEASURED = frozenset({"report_received", "checkpoint_committed"})
-# Kinds of a Value that hold no text, and nothing else.
-_NUMBERS = frozenset({"null", "bool", "int", "double", "big_int"})
-
 Cleaner = Callable[[Any, Mask], None]
 
 
@@ -154,30 +151,23 @@ def _clean_inner(name: str) -> Cleaner:
 
 def _clean_map(name: str) -> Cleaner:
     def step(message: Any, mask: Mask) -> None:
-        values = getattr(message, name)
-        secret = mask.names.secret
-        entries = values.entries
-        if any(one.value.WhichOneof("kind") not in _NUMBERS or secret(one.key) for one in entries):
-            plain = from_map(values)
-            masked = mask.plain(plain)
-            if masked != plain:
-                values.CopyFrom(to_map(masked))
+        for entry in getattr(message, name).entries:
+            _clean_entry(entry, mask)
 
     return step
 
 
 def _clean_metrics(name: str) -> Cleaner:
-    """Of metrics only what is no number: a number there is a measurement."""
-
     def step(message: Any, mask: Mask) -> None:
+        sparing = mask.sparing_numbers()
         for entry in getattr(message, name).entries:
-            if entry.value.WhichOneof("kind") not in _NUMBERS:
-                _clean_entry(entry, mask)
+            _clean_entry(entry, sparing)
 
     return step
 
 
 def _clean_entry(entry: s.ValueEntry, mask: Mask) -> None:
+    """Only what has a secret is written anew: a newer version's kinds of values stay as they are."""
     plain = {entry.key: from_value(entry.value)}
     masked = mask.plain(plain)
     if masked != plain:

@@ -15,16 +15,17 @@ import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from trainstate.core.secrets import begin_of
+from trainstate.core.secrets import ALWAYS, Names, begin_of
 from trainstate.core.values import to_map, to_value
 from trainstate.v1 import state_pb2 as s
 
 # Of dicts in dicts: lists take none of it (row 3-07).
 DEPTH_MAX = 16
 # Of one value, roughly as it is encoded; an event holds 256 KiB.
-SIZE_MAX = 64 * 1024
+SIZE_MAX = 48 * 1024
 # Of the metrics of one report, which are alone in their event.
 METRICS_SIZE_MAX = 160 * 1024
 # A level of a Value is three messages of protobuf's, and its readers take a hundred.
@@ -39,6 +40,7 @@ _ASKED_MAX = 100
 _SORTED_MAX = 1000
 _CUT = "..."
 _ITEM_SIZE = 32
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)
 _ADDRESS = re.compile(r"(?: at)? 0x[0-9a-fA-F]{6,}")
 
 
@@ -60,11 +62,16 @@ def sanitised_map(
     return to_map(made if isinstance(made, dict) else {"": made})
 
 
-def plain(value: Any, size_max: int = SIZE_MAX, max_depth: int = DEPTH_MAX) -> Any:
-    """Anything as plain Python that `to_value` takes. Raises ValueError for a depth below 1."""
+def plain(
+    value: Any, size_max: int = SIZE_MAX, max_depth: int = DEPTH_MAX, names: Names = ALWAYS
+) -> Any:
+    """Anything as plain Python that `to_value` takes. Raises ValueError for a depth below 1.
+
+    No cut goes through what is secret by these names, or by its form.
+    """
     if max_depth < 1:
         raise ValueError(f"max_depth={max_depth} is not above 0")
-    return _plain(value, _Room(size_max), max_depth)
+    return _plain(value, _Room(size_max, names), max_depth)
 
 
 @dataclass(slots=True)
@@ -72,6 +79,7 @@ class _Room:
     """What is left of the size and of the objects to ask, and the containers we are in."""
 
     left: int
+    names: Names
     to_ask: int = _ASKED_MAX
     inside: list[int] = field(default_factory=list)
 
@@ -128,7 +136,7 @@ def _foreign(value: Any, room: _Room, depth: int) -> Any:
     kind: Any = type(value)
     silent = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
     # A function's text has its address.
-    if silent or not room.to_ask or isinstance(value, type) or hasattr(value, "__code__"):
+    if silent or not room.to_ask or isinstance(value, (type, *_FUNCTIONS)):
         return _text(_class_name(value), room)
     if hasattr(kind, "__fspath__"):
         return _plain(kind.__fspath__(value), room, depth)
@@ -177,7 +185,8 @@ def _text(text: str, room: _Room) -> str:
     if size <= limit and len(text) <= len(window):
         room.take(size)
         return window
-    kept = begin_of(window, len(window.encode()[:limit].decode("utf-8", "ignore")))
+    within = len(window.encode()[:limit].decode("utf-8", "ignore"))
+    kept = begin_of(window, within, room.names)
     room.take(limit)
     return f"{kept}{_CUT} ({len(text)} characters)"
 
@@ -206,15 +215,16 @@ def _key(key: Any, taken: Mapping[str, Any], room: _Room) -> str:
     """A key as text; 1 and "1" stay two keys (row 3-07)."""
     made = _plain(key, room, 1)
     text = made if isinstance(made, str) else str(made)
-    if text in taken:
-        text = f"{text} ({type(key).__name__})"
-    while text in taken:
-        text += "'"
-    return text
+    if text not in taken:
+        return text
+    marked = f"{text} ({type(key).__name__})"
+    return marked if marked not in taken else f"{marked[:-1]} {len(taken)})"
 
 
 def _class_name(value: Any) -> str:
     """What to call an object; a class and a function go by their own names."""
-    named = value if isinstance(value, type) else type(value)
-    own = getattr(value, "__qualname__", None) if callable(value) else None
-    return own if isinstance(own, str) else type.__getattribute__(named, "__qualname__")
+    kind = type(value)
+    if issubclass(kind, type):
+        return str(type.__getattribute__(value, "__qualname__"))
+    own = value.__qualname__ if kind in _FUNCTIONS else kind.__qualname__
+    return own if type(own) is str else "object"

@@ -13,23 +13,27 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import islice
 from typing import Any, NamedTuple
 
 # Words that make a name secret wherever they stand in it, and how words end that do.
 _ANYWHERE = """
-    pwd cred creds authorization cookie cookies jwt bearer dsn webhook passcode connection_string
+    pwd pw cred creds authorization cookie cookies jwt bearer dsn webhook passcode connection_string
     api_key access_key private_key account_key secret_key signing_key encryption_key shared_key ssh_key
     session_key service_key master_key storage_key license_key auth_key openai_key anthropic_key hf_key
     wandb_key kaggle_key comet_key neptune_key aws_key gcp_key azure_key google_key github_key
-    api_tokens auth_tokens access_tokens refresh_tokens db_pass smtp_pass mail_pass ftp_pass redis_pass
-    mysql_pass postgres_pass pg_pass sql_pass user_pass admin_pass root_pass login_pass http_pass
+    subscription_key auth_config api_tokens auth_tokens access_tokens refresh_tokens
+    api_token auth_token access_token refresh_token bearer_token session_token hf_token github_token
 """
 _ENDINGS = (
     *("password", "passwords", "passwd", "passphrase", "passphrases"),
     *("secret", "secrets", "credential", "credentials"),
 )
-# And at its end: `token` and `mytoken`, but not `token_count`.
+# And at its end: `token` and `mytoken`, but not `token_count`; `db_pass`, but not `forward_pass`.
 _LAST = "auth pat passkey"
+_PASSES = (
+    "forward backward first second third last one two single multi low high band by all n num per"
+)
 # A tokenizer's, which nobody hides.
 _TOKENIZERS = "bos eos pad unk sep cls mask special image audio video start end stop prompt decoder"
 # Words that people write as one.
@@ -42,10 +46,10 @@ _JOINED = {
 _HINTS = """
     pass pwd cred secret token key auth cookie jwt bearer dsn connection webhook _pat -pat
     akia asia abia acca aiza ya29. gocspx- ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xox xapp- sk- hf_
-    sk_ rk_ npm_ pypi- dop_v1_ sq0 sg. eyj :// -----begin sig= signature=
+    sk_ rk_ npm_ pypi- dop_v1_ sq0 sg. eyj nvapi- r8_ dapi hvs. :// -----begin sig= signature=
 """
 
-_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_A-Za-z]+")
 # Each form, and the part of it that is the secret.
 _FORMS: tuple[tuple[re.Pattern[str], str | int], ...] = (
     (
@@ -57,13 +61,14 @@ _FORMS: tuple[tuple[re.Pattern[str], str | int], ...] = (
     ),
     (
         re.compile(
-            r"""(?<![A-Za-z0-9_-])(?:
+            r"""(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))(?:
               (?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])
             | AIza[\w-]{35} | ya29\.[\w.-]{16,} | GOCSPX-[\w-]{20,}
             | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}
             | xox[abeoprs]-[\w-]{10,} | xapp-[\w-]{10,}
             | sk-[\w-]{16,} | [rs]k_(?:live|test)_[A-Za-z0-9]{10,} | hf_[A-Za-z0-9]{20,}
             | npm_[A-Za-z0-9]{30,} | pypi-[\w-]{16,} | dop_v1_[a-f0-9]{32,} | sq0[a-z]{3}-[\w-]{20,}
+            | nvapi-[\w-]{16,} | gsk_\w{20,} | r8_\w{20,} | dapi[a-f0-9]{32} | hvs\.[\w-]{16,}
             | SG\.[\w-]{16,}\.[\w-]{16,} | eyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*
             )""",
             re.VERBOSE,
@@ -80,30 +85,38 @@ _FORMS: tuple[tuple[re.Pattern[str], str | int], ...] = (
     ),
 )
 # What may be a URL, or several: its password is before the last "@", and begins as no port does.
-_RUN = re.compile(r"[^\s\"'<>]+")
+_RUN = re.compile(r"[^\s\"<>]+")
 _SCHEME = re.compile("://")
+_SCHEMES_MAX = 16
 _PORT = re.compile(r"\d{1,5}[/?#]")
 # `name=value`, `"name": value`, `['name'] = value`, `--name value`: the name, and all up to the value.
 _NAMED = re.compile(
-    r"""(?<![\w.-])(?:--(?P<option>[A-Za-z][\w.-]{0,127})(?:\\?["']?,\s*|[ ]+(?!--)|=)
-        | (?P<name>[A-Za-z_][\w.-]{0,127})\\?["']?\]?\s*(?:=>|:=|[=:](?!=|//))[ ]*)""",
+    r"""(?:(?<![\w.\\-])|(?<=\\[nrt]))
+        (?:--(?P<option>[^\W\d_][\w.-]{0,127})(?:\\?["']?,\s*|[^\S\n]+(?!--)|=)
+        | -?(?P<name>[^\W\d][\w.-]{0,127})\\?["']?\]?\s*(?:=>|:=|[=:](?!=|//))[^\S\n]*
+          (?:[A-Za-z_][\w.|\[\] ]{0,60}[ ]=[ ]+)?)""",
     re.VERBOSE,
 )
 # A quote that nobody closes is closed by the end of its line.
 _VALUE = re.compile(
     r"""[bBfFrRuU]{0,2}(?P<quote>\\?(?:\"{3}|'{3}|["']))
         (?:(?P<quoted>(?:\\\\\\["']|(?!(?P=quote))(?:\\.|[\s\S]))*+)(?P=quote) | (?P<rest>[^\n]*))
-      | [\[{(]+\s*(?P<inside>[^\]})\n]+)
+      | (?P<open>[\[{(])
       | (?P<plain>(?:(?:[Bb]earer|[Bb]asic|[Tt]oken|[Dd]igest)[ ]+)?[^\s,;&"'(){}\[\]<>\\]+)""",
     re.VERBOSE,
 )
+_BRACKET = re.compile(r"[\[{()}\]]")
 _HEADER = re.compile(r"(?P<rest>[^\r\n\"']+)")
-_NOTHING = frozenset({"None", "True", "False", "null", "true", "false"})
+_NOTHING = frozenset({"", "None", "True", "False", "null", "true", "false"})
+_GIVEN = re.compile(r"(?P<before>-{0,2}(?P<name>[^\W\d][\w.-]{0,127})=)(?P<value>[\s\S]+)")
 _MARKER = re.compile(r"<secret(?:-[0-9a-f]{12})?>")
-# A secret that a cut goes through is looked for so far beyond the cut.
-_REACH = 8 * 1024
+ANY_MARKER = re.compile(rb"<secret-[0-9a-f]{12}>")
+# A secret that a cut goes through is looked for so far before it, and beyond it.
+_REACH_BACK, _REACH = 256 * 1024, 8 * 1024
 # A marker may set free what stood behind a secret, so a text is looked through again.
 _ROUNDS = 3
+# Characters that masking may add to a text, and a quarter of it.
+_GROWTH_MAX = 256
 # Names that are remembered with their answer; a text may have any.
 _NAMES_KEPT = 4096
 
@@ -126,6 +139,8 @@ class Names:
             return True
         if words[-1:] in _ENDS or any(word.endswith(_ENDINGS) for word in words):
             return True
+        if words[-1:] == ("pass",):
+            return len(words) > 1 and words[-2] not in _PASSES.split()
         last = "".join(words[-2:])
         return last.endswith("token") and last.removesuffix("token") not in _HARMLESS
 
@@ -184,7 +199,7 @@ def _by_form(text: str) -> Iterator[Span]:
 def _in_urls(text: str) -> Iterator[Span]:
     for run in _RUN.finditer(text):
         until, _, _ = run[0].rpartition("@")
-        for scheme in _SCHEME.finditer(until):
+        for scheme in islice(_SCHEME.finditer(until), _SCHEMES_MAX):
             user, _, password = until[scheme.end() :].partition(":")
             if password and not _PORT.match(password) and not set("/?#") & set(user):
                 end = run.start() + len(until)
@@ -201,31 +216,46 @@ def _by_name(text: str, names: Names) -> Iterator[Span]:
             continue
         value = (_HEADER if "cookie" in name.lower() else _VALUE).match(text, at)
         if value is not None:
-            at = value.end()
             part = value.lastgroup or "plain"
-            if value[part] and value[part] not in _NOTHING and not _MARKER.match(value[part]):
-                yield Span(*value.span(part))
+            start, end = value.span(part)
+            if part == "open" or (part == "plain" and text[end : end + 1] == "("):
+                end = _closed(text, end)
+            at = max(end, value.end())
+            if text[start:end] not in _NOTHING and not _MARKER.match(text[start:end]):
+                yield Span(start, end)
 
 
-def begin_of(text: str, length: int) -> str:
+def _closed(text: str, at: int) -> int:
+    """Where the bracket ends that `at` is in or before; a bracket that nobody closes, with its line."""
+    depth = int(text[at : at + 1] != "(")
+    for bracket in _BRACKET.finditer(text, at, at + _REACH):
+        depth += 1 if bracket[0] in "[{(" else -1
+        if depth <= 0:
+            return bracket.end()
+    line = text.find("\n", at)
+    return len(text) if line < 0 else line
+
+
+def begin_of(text: str, length: int, names: Names = ALWAYS) -> str:
     """The first `length` characters of a text, fewer if that would cut a secret in two."""
-    start, _ = _around(text, length)
+    start, _ = _around(text, length, _REACH, names)
     return text[:start]
 
 
-def end_of(text: str, length: int) -> str:
+def end_of(text: str, length: int, names: Names = ALWAYS) -> str:
     """The last `length` characters of a text, fewer if that would cut a secret in two."""
-    _, end = _around(text, max(0, len(text) - length))
+    _, end = _around(text, max(0, len(text) - length), length, names)
     return text[end:]
 
 
-def _around(text: str, at: int) -> tuple[int, int]:
+def _around(text: str, at: int, ahead: int, names: Names) -> tuple[int, int]:
     """From where to where the secret is that a cut at `at` would go through; else (at, at)."""
-    first = max(0, at - _REACH)
-    window = text[first : at + _REACH]
-    through = (one for one in spans(window) if first + one.start < at < first + one.end)
+    first = max(0, at - _REACH_BACK)
+    # What is quoted beyond the window ends with it.
+    window = text[first : at + ahead] + ("\"'" if at + ahead < len(text) else "")
+    through = (one for one in spans(window, names) if first + one.start < at < first + one.end)
     start, end = next(through, (at - first, at - first))
-    return first + start, first + end
+    return first + start, min(first + end, len(text))
 
 
 class Mask:
@@ -244,7 +274,9 @@ class Mask:
             found = spans(text, self.names)
             if not found:
                 break
-            text = self._marked(text, found)
+            marked = self._marked(text, found)
+            # Many small secrets: a text must not grow beyond what there is room for.
+            text = marked if len(marked) <= len(text) * 1.25 + _GROWTH_MAX else self.marker(text)
         return text
 
     def _marked(self, text: str, found: Sequence[Span]) -> str:
@@ -273,7 +305,9 @@ class Mask:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return {self.text(key): self.plain(one, key) for key, one in value.items()}
+            return {
+                self.text(key): self.plain(one, _name(value, key)) for key, one in value.items()
+            }
         if isinstance(value, list):
             return self._items(value)
         if isinstance(value, bytes):
@@ -289,9 +323,20 @@ class Mask:
             option = before.lstrip("-") if isinstance(before, str) and before[:1] == "-" else ""
             is_option = isinstance(one, str) and one[:2] == "--" != one[2:4]
             follows = bool(option) and "=" not in option and not is_option
-            made.append(self.plain(one, option) if follows else self._plain(one))
+            made.append(self.plain(one, option) if follows else self._item(one))
             before = one
         return made
+
+    def _item(self, value: Any) -> Any:
+        """Of `--name=value` and `NAME=value` all is the value that follows."""
+        given = _GIVEN.fullmatch(value) if isinstance(value, str) else None
+        if given is None or not self.names.secret(given["name"]):
+            return self._plain(value)
+        return f"{given['before']}{self._under(given['value'])}"
+
+    def sparing_numbers(self) -> Mask:
+        """The same for metrics, whose numbers are measurements."""
+        return _MetricsMask(self._salt, self.names)
 
     def _under(self, value: Any) -> Any:
         if value is None or isinstance(value, bool) or value in ("", b""):
@@ -303,6 +348,17 @@ class Mask:
         if isinstance(value, str) and _MARKER.fullmatch(value):
             return value
         return self.marker(value.decode("latin-1") if isinstance(value, bytes) else str(value))
+
+
+class _MetricsMask(Mask):
+    def _under(self, value: Any) -> Any:
+        return value if isinstance(value, int | float) else super()._under(value)
+
+
+def _name(values: Mapping[str, Any], key: str) -> str:
+    """What a value is named by: its key, or what stands beside it (`{"name": ..., "value": ...}`)."""
+    named = values.get("name", values.get("key")) if key == "value" else None
+    return named if isinstance(named, str) else key
 
 
 HIDDEN = Mask(None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from hashlib import blake2b
 
 from trainstate.core.model import Run
@@ -58,13 +59,18 @@ def traceback_of(run: Run, error: s.Error) -> str:
 
 def digest(traceback: str, secret_names: tuple[str, ...] = ()) -> bytes:
     """What tracebacks have in common that differ in numbers only."""
-    text = normalised(Mask(None, Names(secret_names)).text(traceback))
-    return blake2b(text.encode("utf-8", "backslashreplace"), digest_size=8).digest()
+    return _digest(normalised(traceback), secret_names)
+
+
+@lru_cache(KEPT)
+def _digest(text: str, secret_names: tuple[str, ...]) -> bytes:
+    hidden = Mask(None, Names(secret_names)).text(text)
+    return blake2b(hidden.encode("utf-8", "backslashreplace"), digest_size=8).digest()
 
 
 def normalised(text: str) -> str:
-    """A text without its numbers, but with those of lines."""
-    return _NUMBER.sub(lambda match: match[0] if match[1] else "<NUM>", text)
+    """A text with 0 for each of its numbers, but for those of lines."""
+    return _NUMBER.sub(lambda match: match[0] if match[1] else "0", text)
 
 
 def _error_of(event: e.Event) -> s.Error | None:

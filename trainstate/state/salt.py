@@ -30,10 +30,9 @@ def salt_in(home: Path) -> bytes:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        salt = path.read_bytes()
-    except FileNotFoundError:
+    if not path.is_file():  # nor a pipe, which would be waited for
         return b""
+    salt = path.read_bytes()
     return salt if len(salt) == _BYTES else b""
 
 

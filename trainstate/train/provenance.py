@@ -11,7 +11,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,22 @@ def command(train_loop_config: Mapping[str, Any] | None) -> s.Provenance:
     """How this process was started, and where; microseconds."""
     machine = os.uname()
     return s.Provenance(
-        entrypoint=_entrypoint(),
+        entrypoint=_found(_entrypoint),
         argv=map(str, plain(sys.orig_argv[1:], _ARGV_BYTES_MAX)),
-        working_directory=_working_directory(),
+        working_directory=_found(_working_directory),
         python_version=platform.python_version(),
         operating_system=f"{machine.sysname} {machine.release} {machine.machine}",
-        seed=_seed(train_loop_config or {}),
+        seed=_seed(train_loop_config),
         launch_id=os.environ.get(LAUNCH_VARIABLE, ""),
     )
+
+
+def _found(look: Callable[[], str]) -> str:
+    """What is found, as UTF-8; "" for what cannot be had: a script may have changed what it is from."""
+    try:
+        return str(plain(look()))
+    except Exception:  # the boundary: a path may be anything by now, and no run is to fail of that
+        return ""
 
 
 def code(timeout_s: float) -> s.Provenance:
@@ -62,18 +70,15 @@ def _entrypoint() -> str:
     spec = getattr(main, "__spec__", None)
     if spec is not None:
         return f"-m {spec.name.removesuffix('.__main__')}"
-    return sys.argv[0] if sys.argv else ""
+    return str(sys.argv[0]) if sys.argv else ""
 
 
 def _working_directory() -> str:
     """Where the process was started: a script may have gone elsewhere since."""
-    script, asked = _script(), sys.argv[0] if sys.argv else ""
+    script, asked = _script(), str(sys.argv[0]) if sys.argv else ""
     if script and asked and not os.path.isabs(asked) and script.endswith(f"/{asked}"):
         return script.removesuffix(f"/{asked}") or "/"
-    try:
-        return os.getcwd()
-    except OSError:  # it was removed
-        return ""
+    return os.getcwd()
 
 
 def _script() -> str:
@@ -82,14 +87,14 @@ def _script() -> str:
 
 
 def _directory() -> Path:
-    script = Path(_script())
-    return script.parent if script.is_file() else Path()
+    script = _script()
+    return Path(script).parent if os.path.isfile(script) else Path()
 
 
-def _seed(config: Mapping[str, Any]) -> int | None:
-    found = (config.get(name) for name in _SEEDS)
-    whole = (one for one in found if isinstance(one, int) and not isinstance(one, bool))
-    return next((int(one) for one in whole if one in _INT64), None)
+def _seed(config: Any) -> int | None:
+    found = (config.get(name) for name in _SEEDS) if isinstance(config, dict) else ()
+    whole = (int(one) for one in found if isinstance(one, int) and not isinstance(one, bool))
+    return next((one for one in whole if one in _INT64), None)
 
 
 def git(directory: Path, timeout_s: float, *arguments: str) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from trainstate.controller.backend import BackendConfig
 from trainstate.controller.versions import PACKAGES
 from trainstate.core.redact import DEPTH_MAX, NESTING_MAX, SIZE_MAX, plain
+from trainstate.core.secrets import Names
 from trainstate.core.views.settings import settings_from
 from trainstate.errors import UsageError
 from trainstate.train.config import (
@@ -40,6 +41,7 @@ CAPS: Mapping[str, tuple[int, int]] = {
 }
 # Names whose values are secret too, with commas between; one with a "!" in front is not.
 SECRET_KEYS_VARIABLE = "TRAINSTATE_SECRET_KEYS"
+_NAMES_BYTES_MAX = 16 * 1024
 
 
 def settings_of(
@@ -64,9 +66,9 @@ def settings_of(
     framework = named if named in PACKAGES else None
     model = {
         "train_loop_config": None if train_loop_config is None else _dict(train_loop_config, caps),
-        "backend_config": {"framework": framework, "config": _dict(backend_config.to_dict(), caps)},
+        "backend_config": {"framework": framework, "config": _dict(_backend(backend_config), caps)},
         "scaling_config": _scaling(scaling_config, group),
-        "datasets": sorted(datasets),
+        "datasets": list(map(str, plain(sorted(map(str, datasets)), _NAMES_BYTES_MAX))),
         "data_config": _data(data_config, bool(datasets)),
         "run_config": _run(run_config, failure, caps),
         "secret_keys": _names(environ.get(SECRET_KEYS_VARIABLE, "")),
@@ -105,17 +107,18 @@ def _seconds(variable: str, text: str | None, default: float) -> float:
 
 
 class _Caps(NamedTuple):
-    """How much of what users gave is recorded: bytes, roughly, and levels of dicts."""
+    """How much of what users gave is recorded: bytes, roughly, and levels of dicts; secret names."""
 
     size_max: int
     max_depth: int
+    names: Names
 
 
 def _caps(environ: Mapping[str, str]) -> _Caps:
-    found = (
+    size_max, max_depth = (
         _whole(variable, environ.get(variable), *between) for variable, between in CAPS.items()
     )
-    return _Caps(*found)
+    return _Caps(size_max, max_depth, Names(_names(environ.get(SECRET_KEYS_VARIABLE, ""))))
 
 
 def _whole(variable: str, text: str | None, default: int, most: int) -> int:
@@ -127,6 +130,13 @@ def _whole(variable: str, text: str | None, default: int, most: int) -> int:
             hint=f"unset {variable} to have {default}",
         )
     return int(text)
+
+
+def _backend(config: BackendConfig) -> Mapping[str, Any]:
+    try:
+        return config.to_dict()
+    except Exception as error:  # the boundary: it is the user's code, and only for the record
+        return {"": f"to_dict raised {type(error).__qualname__}"}
 
 
 def _names(text: str) -> list[str]:

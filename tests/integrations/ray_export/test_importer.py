@@ -131,9 +131,9 @@ def test_secrets_are_left_out(desk):
 
 
 def test_a_line_with_secrets_is_known_again(desk):
-    """With the same salt; with another, its markers are another content, and it is set aside."""
+    """With the same salt, and with another: what is kept of its secrets is not looked at."""
     desk.write(secretive())
-    for salt, counts in ((b"a" * 16, (1, 0, 0)), (b"a" * 16, (0, 1, 0)), (b"b" * 16, (0, 0, 1))):
+    for salt, counts in ((b"a" * 16, (1, 0, 0)), (b"a" * 16, (0, 1, 0)), (b"b" * 16, (0, 1, 0))):
         rejects = Rejects(desk.rejects)
         with (
             Store.open(desk.journal, masking=EventMask(salt)) as store,

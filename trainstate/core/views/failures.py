@@ -34,12 +34,16 @@ def failures(run: Run, attempt: Attempt) -> list[Failure]:
     ]
     if not failed and attempt.error is not None:
         return [Failure(tuple(attempt.error.ranks), attempt.error, whole(run, attempt.error))]
-    alike: dict[str, Failure] = {}
+    alike: dict[bytes | str, list[Failure]] = {}
     for one in failed:
-        first = alike.get(normalised(one.text), one)
-        ranks = tuple(dict.fromkeys((*first.ranks, *one.ranks)))
-        alike[normalised(one.text)] = first._replace(ranks=ranks)
-    return list(alike.values())
+        key = one.error.traceback_digest or normalised(one.text)
+        alike.setdefault(key, []).append(one)
+    return [_together(many) for many in alike.values()]
+
+
+def _together(many: Sequence[Failure]) -> Failure:
+    ranks = dict.fromkeys(rank for one in many for rank in one.ranks)
+    return many[0]._replace(ranks=tuple(ranks))
 
 
 def whole(run: Run, error: s.Error) -> str:

@@ -10,7 +10,7 @@ import google_crc32c
 import orjson
 
 from trainstate.core.model import AttemptStatus
-from trainstate.core.secrets import Mask
+from trainstate.core.secrets import ANY_MARKER, Mask
 from trainstate.core.units import NS_PER_S
 from trainstate.core.views.ray_line import (
     ATTEMPT_LINE,
@@ -75,23 +75,31 @@ def parse(raw: bytes) -> Line:
 
 
 def masked(line: Line, mask: Mask) -> Line:
-    """The line without its secrets; its CRC is of what is kept, and so tells nothing of them."""
+    """The line without its secrets.
+
+    Its CRC is of what is kept, with one marker for all, so that it tells nothing of them, and is the
+    same whatever the salt was: of the line itself, and of an export of what it became.
+    """
     document = _without_secrets(line.document, mask)
-    if document == line.document:
-        return line
-    crc = google_crc32c.value(orjson.dumps(document))
+    plain = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+    hidden = ANY_MARKER.sub(b"<secret>", plain)
+    crc = line.crc if hidden == plain else google_crc32c.value(hidden)
     return line._replace(document=document, data=document["event_data"], crc=crc)
 
 
 def _without_secrets(value: Any, mask: Mask, name: str = "") -> Any:
-    if name in _NAMES:
+    if name in _NAMES and isinstance(value, str):
         return value
     if name in _FILLED:
         return mask.plain(value)
     if isinstance(value, dict):
-        return {key: _without_secrets(one, mask, key) for key, one in value.items()}
+        below = mask.names.secret(name)
+        return {
+            mask.text(key): _without_secrets(one, mask, name if below else key)
+            for key, one in value.items()
+        }
     if isinstance(value, list):
-        return [_without_secrets(one, mask) for one in value]
+        return [_without_secrets(one, mask, name) for one in value]
     return mask.plain(value, name) if isinstance(value, str) else value
 
 
