@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.core.histories import PAYLOADS
 from tests.store.making import SECOND, planned, scheduling, skipped, started
 from trainstate.core import initial
+from trainstate.core.markers import Mask
 from trainstate.core.mask import EventMask, Unmasked
-from trainstate.core.secrets import Mask
 from trainstate.core.values import from_map, from_value, to_map, to_value
 from trainstate.errors import EventTooLarge
 from trainstate.store import Store

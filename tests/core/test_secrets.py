@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import settings as settings_of
 from hypothesis import strategies as st
 
-from trainstate.core.secrets import HIDDEN, Mask, Names, begin_of, end_of
+from trainstate.core.markers import HIDDEN, Mask
+from trainstate.core.secrets import Names, begin_of, end_of
 
 MASK = Mask(b"a salt of tests")
 MARKER = r"<secret-[0-9a-f]{12}>"

@@ -27,7 +27,7 @@ _READS_OTHERWISE = re.compile(
     |0x[0-9a-f]*|["\[{].*|\s.*|.*\s""",
     re.VERBOSE,
 )
-# A marker of core/secrets.py in the place of a secret.
+# A marker of core/markers.py in the place of a secret.
 _SECRET = re.compile(r"<secret(?:-[0-9a-f]{12})?>")
 _PROVENANCE: Mapping[str, str] = {
     "entrypoint": "entrypoint",

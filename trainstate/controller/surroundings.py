@@ -13,8 +13,8 @@ from typing import Any
 
 import ray
 
+from trainstate.core.markers import HIDDEN
 from trainstate.core.redact import plain
-from trainstate.core.secrets import HIDDEN
 from trainstate.v1 import state_pb2 as s
 
 _ACCELERATOR = "accelerator_type:"

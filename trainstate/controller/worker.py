@@ -28,9 +28,10 @@ from trainstate.controller.failure import cause_of, describe, pickled
 from trainstate.controller.hooks import WorkerCallback
 from trainstate.controller.messages import Ack, Answer, Assignment
 from trainstate.controller.worker_session import WorkerSession
+from trainstate.core.markers import Mask
 from trainstate.core.observations import WorkerFacts
 from trainstate.core.redact import sanitised
-from trainstate.core.secrets import Mask, Names
+from trainstate.core.secrets import Names
 from trainstate.errors import Fenced
 from trainstate.state.names import NAMESPACE
 from trainstate.v1 import state_pb2 as s

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, TypeAlias
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
+from trainstate.core.markers import Mask
 from trainstate.core.model import Run
-from trainstate.core.secrets import ALWAYS, Mask, Names
+from trainstate.core.secrets import ALWAYS, Names
 from trainstate.core.values import from_value, to_value
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s

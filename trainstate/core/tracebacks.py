@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 
+from trainstate.core.markers import Mask
 from trainstate.core.model import Run
-from trainstate.core.secrets import Mask, Names
+from trainstate.core.secrets import Names
 from trainstate.v1 import event_pb2 as e
 from trainstate.v1 import state_pb2 as s
 

@@ -16,7 +16,8 @@ from typing import BinaryIO, NamedTuple, Self
 import orjson
 
 from trainstate.core import Run, initial
-from trainstate.core.secrets import Mask, begin_of
+from trainstate.core.markers import Mask
+from trainstate.core.secrets import begin_of
 from trainstate.core.units import NS_PER_S
 from trainstate.errors import EventTooLarge, NotFound, UsageError
 from trainstate.integrations.ray_export.deltas import deltas

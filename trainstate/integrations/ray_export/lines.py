@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import google_crc32c
 import orjson
 
+from trainstate.core.markers import ANY_MARKER, Mask
 from trainstate.core.model import AttemptStatus
-from trainstate.core.secrets import ANY_MARKER, Mask
 from trainstate.core.units import NS_PER_S
 from trainstate.core.views.ray_line import (
     ATTEMPT_LINE,
