@@ -113,11 +113,11 @@ def test_an_actor_that_cannot_start_says_why(monkeypatch):
 
 
 def test_it_opens_where_the_run_is(monkeypatch):
-    """The state, the position and the incarnation are those the store answered."""
+    """The state, the position and the incarnation are those the store answered, and the salt."""
     run = Run("r1", run_seq=9, status=RunStatus.RUNNING)
-    manager = manager_of(monkeypatch, FakeStateActor((freeze(run), 9, 4)))
+    manager = manager_of(monkeypatch, FakeStateActor((freeze(run), 9, 4, b"salt")))
     assert run == asyncio.run(manager.open(1))
-    assert (9, 4) == (manager.run_seq, manager.incarnation)
+    assert (9, 4, b"salt") == (manager.run_seq, manager.incarnation, manager.masking.salt)
 
 
 def test_it_is_made_of_static_data():

@@ -102,7 +102,7 @@ def test_a_git_that_hangs_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
     slow.write_text('#!/bin/sh\ncase "$*" in *rev-parse*) echo abc;; *) exec sleep 600;; esac\n')
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    found = provenance.code(0.3)
+    found = provenance.code(3.0)
     assert ("abc", False) == (found.git_commit, found.HasField("git_dirty"))
 
 

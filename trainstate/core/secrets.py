@@ -98,7 +98,7 @@ _NAMED = re.compile(
 # A quote that nobody closes is closed by the end of its line.
 _VALUE = re.compile(
     r"""[bBfFrRuU]{0,2}(?P<quote>\\?(?:\"{3}|'{3}|["']))
-        (?:(?P<quoted>(?:\\\\\\["']|(?!(?P=quote))(?:\\.|[\s\S]))*+)(?P=quote) | (?P<rest>[^\n]*))
+        (?:(?P<quoted>(?:\\\\\\["']|(?!(?P=quote))(?:\\[\s\S]|[^\\]))*)(?P=quote) | (?P<rest>[^\n]*))
       | (?P<open>[\[{(])
       | (?P<plain>(?:(?:[Bb]earer|[Bb]asic|[Tt]oken|[Dd]igest)[ ]+)?[^\s,;&"'(){}\[\]<>\\]+)""",
     re.VERBOSE,
