@@ -16,6 +16,7 @@ from typing import Any
 from trainstate.cli import _render
 from trainstate.cli._text import given
 from trainstate.core import Run
+from trainstate.core.secrets import MARKER
 from trainstate.core.values import to_value
 from trainstate.core.views.event_json import message_json
 from trainstate.core.views.settings import model_of
@@ -27,8 +28,6 @@ _READS_OTHERWISE = re.compile(
     |0x[0-9a-f]*|["\[{].*|\s.*|.*\s""",
     re.VERBOSE,
 )
-# A marker of core/markers.py in the place of a secret.
-_SECRET = re.compile(r"<secret(?:-[0-9a-f]{12})?>")
 _PROVENANCE: Mapping[str, str] = {
     "entrypoint": "entrypoint",
     "working_directory": "working directory",
@@ -88,7 +87,7 @@ def secrets_in(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def markers_in(text: str) -> list[str]:
     """The markers of a text, each once."""
-    return list(dict.fromkeys(_SECRET.findall(text)))
+    return list(dict.fromkeys(MARKER.findall(text)))
 
 
 # --- as a person reads them -----------------------------------------------------------------------
