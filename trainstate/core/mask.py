@@ -110,8 +110,7 @@ def _steps(descriptor: Descriptor) -> Sequence[_Step]:
         elif inner is None or not _holds_text(inner):
             continue
         else:
-            kind = _BY_NAME.get(field.name) or _SPECIAL.get(inner.name, _clean_inner)
-            step = kind(field.name)
+            step = _SPECIAL.get(inner.name, _clean_inner)(field.name)
         found.append(_Step(field.name, field.has_presence, step))
     return found
 
@@ -152,17 +151,9 @@ def _clean_inner(name: str) -> Cleaner:
 
 def _clean_map(name: str) -> Cleaner:
     def step(message: Any, mask: Mask) -> None:
+        used = mask.sparing_numbers() if name == "metrics" else mask
         for entry in getattr(message, name).entries:
-            _clean_entry(entry, mask)
-
-    return step
-
-
-def _clean_metrics(name: str) -> Cleaner:
-    def step(message: Any, mask: Mask) -> None:
-        sparing = mask.sparing_numbers()
-        for entry in getattr(message, name).entries:
-            _clean_entry(entry, sparing)
+            _clean_entry(entry, used)
 
     return step
 
@@ -188,4 +179,3 @@ def _clean_value(name: str) -> Cleaner:
 
 
 _SPECIAL: Mapping[str, Callable[[str], Cleaner]] = {"ValueMap": _clean_map, "Value": _clean_value}
-_BY_NAME: Mapping[str, Callable[[str], Cleaner]] = {"metrics": _clean_metrics}
