@@ -61,7 +61,8 @@ def settings_of(
     """
     failure = adopt(FailureConfig, run_config.failure_config)
     group = _replica_group_size(backend_config, scaling_config)
-    caps = _caps(environ)
+    secret_keys = _names(environ.get(SECRET_KEYS_VARIABLE, ""))
+    caps = _caps(environ, secret_keys)
     named = getattr(backend_config.framework, "value", backend_config.framework)  # Ray's is an enum
     framework = named if named in PACKAGES else None
     model = {
@@ -71,7 +72,7 @@ def settings_of(
         "datasets": list(map(str, plain(sorted(map(str, datasets)), _NAMES_BYTES_MAX))),
         "data_config": _data(data_config, bool(datasets)),
         "run_config": _run(run_config, failure, caps),
-        "secret_keys": _names(environ.get(SECRET_KEYS_VARIABLE, "")),
+        "secret_keys": secret_keys,
     }
     settings: s.RunSettings = settings_from(model)
     settings.limits.CopyFrom(limits_of(failure, environ))
@@ -114,11 +115,11 @@ class _Caps(NamedTuple):
     names: Names
 
 
-def _caps(environ: Mapping[str, str]) -> _Caps:
+def _caps(environ: Mapping[str, str], secret_keys: Collection[str]) -> _Caps:
     size_max, max_depth = (
         _whole(variable, environ.get(variable), *between) for variable, between in CAPS.items()
     )
-    return _Caps(size_max, max_depth, Names(_names(environ.get(SECRET_KEYS_VARIABLE, ""))))
+    return _Caps(size_max, max_depth, Names(secret_keys))
 
 
 def _whole(variable: str, text: str | None, default: int, most: int) -> int:
