@@ -92,9 +92,7 @@ def _plain(value: Any, room: _Room, depth: int) -> Any:
         return _of_type(value, room, depth)
     except KeyboardInterrupt:
         raise
-    except (
-        BaseException
-    ):  # the one boundary: an object of a user's may raise anything, SystemExit too
+    except BaseException:  # the one boundary: a user's object may raise anything, also SystemExit
         return _class_name(value)
 
 

@@ -133,7 +133,7 @@ class Names:
         if words[-1:] in _ENDS or any(word.endswith(_ENDINGS) for word in words):
             return True
         if words[-1:] == ("pass",):
-            return len(words) > 1 and words[-2] not in _PASSES.split()
+            return len(words) > 1 and words[-2] not in _COUNTED
         last = "".join(words[-2:])
         return last.endswith("token") and last.removesuffix("token") not in _HARMLESS
 
@@ -153,6 +153,7 @@ def _within(some: tuple[str, ...], words: tuple[str, ...]) -> bool:
 _SECRET = tuple(_words(one) for one in _ANYWHERE.split())
 _ENDS = {_words(one) for one in _LAST.split()}
 _HARMLESS = frozenset(_TOKENIZERS.split())
+_COUNTED = frozenset(_PASSES.split())
 ALWAYS = Names()
 
 
