@@ -219,9 +219,9 @@ SECRETS = [
     ),
     Bug(
         "a long message is cut through a secret",
-        "trainstate/controller/failure.py",
-        "begin, end = begin_of(text, characters // 2, names), end_of(text, characters // 2, names)",
-        "begin, end = text[: characters // 2], text[-characters // 2 :]",
+        "trainstate/core/secrets.py",
+        "begin, end = begin_of(text, length // 2, names), end_of(text, length // 2, names)",
+        "begin, end = text[: length // 2], text[-length // 2 :]",
         "tests/controller/test_failure.py::test_a_cut_goes_through_no_secret",
     ),
     Bug(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from trainstate.core import Cause
-from trainstate.core.secrets import ALWAYS, Names, begin_of, end_of
+from trainstate.core.secrets import ALWAYS, Names, ends_of
 from trainstate.errors import StorageError
 from trainstate.v1 import state_pb2 as s
 
@@ -140,17 +140,9 @@ def _within_bounds(story: traceback.TracebackException) -> str:
 
 
 def _kept(text: str, characters: int, names: Names = ALWAYS) -> str:
-    """A text that has UTF-8, and a bound; of a longer one the beginning and the end are kept.
-
-    What the cut would leave a part of, and that looks secret, goes with the middle.
-    """
+    """A text that has UTF-8, and a bound; of a longer one the beginning and the end are kept."""
     if not text.isascii():
         text = text.encode("utf-8", "backslashreplace").decode()
         # Of other alphabets as many bytes are kept.
         characters = characters * min(len(text), characters) // len(text[:characters].encode())
-    text = _COLOURS.sub("", text)
-    if len(text) <= characters:
-        return text
-    begin, end = begin_of(text, characters // 2, names), end_of(text, characters // 2, names)
-    left_out = len(text) - len(begin) - len(end)
-    return f"{begin}\n... ({left_out} characters) ...\n{end}"
+    return ends_of(_COLOURS.sub("", text), characters, names)

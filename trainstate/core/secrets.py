@@ -242,6 +242,18 @@ def end_of(text: str, length: int, names: Names = ALWAYS) -> str:
     return text[end:]
 
 
+def ends_of(text: str, length: int, names: Names = ALWAYS) -> str:
+    """A text of up to `length` characters; of a longer one the beginning and the end.
+
+    What the cut would leave a part of, and that looks secret, goes with the middle.
+    """
+    if len(text) <= length:
+        return text
+    begin, end = begin_of(text, length // 2, names), end_of(text, length // 2, names)
+    left_out = len(text) - len(begin) - len(end)
+    return f"{begin}\n... ({left_out} characters) ...\n{end}"
+
+
 def _around(text: str, at: int, ahead: int, names: Names) -> tuple[int, int]:
     """From where to where the secret is that a cut at `at` would go through; else (at, at)."""
     first = max(0, at - _REACH_BACK)

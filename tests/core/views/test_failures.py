@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from trainstate.core.model import Attempt, AttemptStatus, Run, RunStatus, Worker
-from trainstate.core.views.failures import SNIPPET_MAX, failures, in_rays_words, snippet
+from trainstate.core.secrets import ends_of
+from trainstate.core.views.failures import SNIPPET_MAX, failures, in_rays_words
 from trainstate.core.views.ray_line import attempt_line, run_line
 from trainstate.v1 import state_pb2 as s
 
@@ -66,11 +67,11 @@ def test_without_workers_it_is_the_attempts():
 def test_a_long_text_has_a_beginning_and_an_end():
     """A view is to be looked at; what was raised is at the end."""
     text = "begin" + "x" * 10_000 + "end"
-    cut = snippet(text)
+    cut = ends_of(text, SNIPPET_MAX)
     assert cut.startswith("begin")
     assert cut.endswith("end")
     assert f"({len(text) - SNIPPET_MAX} characters)" in cut
-    assert "y" * SNIPPET_MAX == snippet("y" * SNIPPET_MAX)
+    assert "y" * SNIPPET_MAX == ends_of("y" * SNIPPET_MAX, SNIPPET_MAX)
 
 
 def test_rays_log_tells_a_live_run_by_rank():

@@ -7,10 +7,12 @@ Alike is what differs in numbers only (A6.4). The whole traceback is the run's, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from trainstate.core.deciding import said
-from trainstate.core.model import Attempt, Run, Worker
+from trainstate.core.model import Attempt, Run
+from trainstate.core.secrets import ends_of
 from trainstate.core.tracebacks import normalised, traceback_of
 from trainstate.v1 import state_pb2 as s
 
@@ -29,7 +31,7 @@ def failures(run: Run, attempt: Attempt) -> list[Failure]:
     """The failures of an attempt, by the first rank of each; its own if no worker has one."""
     failed = [
         Failure((worker.rank,), worker.error, whole(run, worker.error))
-        for worker in sorted([*attempt.replaced, *attempt.workers.values()], key=_rank)
+        for worker in sorted([*attempt.replaced, *attempt.workers.values()], key=attrgetter("rank"))
         if worker.error is not None
     ]
     if not failed and attempt.error is not None:
@@ -51,24 +53,12 @@ def whole(run: Run, error: s.Error) -> str:
     return (traceback_of(run, error) or said(error)).strip()
 
 
-def snippet(text: str) -> str:
-    """A text of at most SNIPPET_MAX characters of its own: of a longer one the beginning and the end."""
-    if len(text) <= SNIPPET_MAX:
-        return text
-    half = SNIPPET_MAX // 2
-    return f"{text[:half]}\n... ({len(text) - 2 * half} characters) ...\n{text[-half:]}"
-
-
 def in_rays_words(run: Run, attempt: Attempt) -> str:
     """The failures as Ray's log tells them (A6.4); "" without any."""
     return "\n".join(
-        f"{_heading(one.ranks)}{snippet(one.text)}\n" for one in failures(run, attempt)
+        f"{_heading(one.ranks)}{ends_of(one.text, SNIPPET_MAX)}\n" for one in failures(run, attempt)
     )
 
 
 def _heading(ranks: Sequence[int]) -> str:
     return f"[Rank {','.join(map(str, ranks))} Error Snippet]:\n" if ranks else ""
-
-
-def _rank(worker: Worker) -> int:
-    return worker.rank
