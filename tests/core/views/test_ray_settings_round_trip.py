@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ray.core.generated.export_train_state_pb2 import ExportTrainRunEventData
 
 from tests.core.views.making import messages, names, values
+from tests.core.views.test_ray_line import RUN_ALWAYS, RUN_SINCE_2
 from trainstate.core import Run
 from trainstate.core.views.ray_line import run_line
 from trainstate.core.views.ray_log import log_line
@@ -28,17 +29,8 @@ structs = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
     max_leaves=5,
 )
-V1 = {
-    "schema_version",
-    "id",
-    "name",
-    "job_id",
-    "controller_actor_id",
-    "status",
-    "start_time_ns",
-    "controller_log_file_path",
-}
-V2 = V1 | {"ray_train_version", "train_run_panels", "train_worker_panels"}
+V1 = RUN_ALWAYS | {"controller_log_file_path"}
+V2 = V1 | RUN_SINCE_2
 V3 = V2 | {"framework_versions", "run_settings"}
 
 
